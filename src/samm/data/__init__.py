@@ -1,0 +1,1 @@
+"""Where examples come from: generators, readers, the data format, batches on the device."""
