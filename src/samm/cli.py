@@ -79,7 +79,8 @@ def demo(
     assert answers is not None
     found = list(answers)
     verified = bool(task.verify(problem[None], found[0][None]))
-    console.print(f"[bold]A hard puzzle[/bold], made here (seed {chosen}):\n{puzzle}\n")
+    console.print(f"[bold]A hard puzzle[/bold], made here (seed {chosen}):")
+    console.print(f"{puzzle}\n", soft_wrap=True)
     boards = [task.render(problem, problem.tokens), task.render(problem, found[0])]
     console.print(Columns([Padding(board, (0, 4, 1, 0)) for board in boards]))
     console.print(f"rating    {ratings[0]:.0f} guesses of a randomised solver")

@@ -154,7 +154,7 @@ def inspect(
 
     summary = inspector.summarise(_open(file, task))
     console = Console(highlight=False)
-    console.print(f"{file}: {summary.rows:,} rows, {summary.distinct:,} distinct")
+    typer.echo(f"{file}: {summary.rows:,} rows, {summary.distinct:,} distinct")
     if summary.ratings:
         median, high, most = summary.ratings
         console.print(f"rating: median {median:g}, 90th percentile {high:g}, highest {most:g}")

@@ -7,13 +7,12 @@ through gzip. Rows come in batches, so that files of millions of rows need littl
 
 import csv
 import gzip
-import io
 import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 
@@ -90,10 +89,11 @@ class Reader:
     def _text(self, gzipped: bool) -> Iterator[tuple[int, str]]:
         """Numbered lines, while `done` follows the bytes of the file on disk."""
         with self.path.open("rb") as raw:
-            stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if gzipped else raw
+            stream: Any = gzip.GzipFile(fileobj=raw) if gzipped else raw
             number = 0
             try:
-                for number, line in enumerate(io.BufferedReader(stream), 1):  # type: ignore[type-var]
+                while line := stream.readline():
+                    number += 1
                     if number % BATCH == 0:
                         self.done = raw.tell()
                     yield number, self._decode(line, number)

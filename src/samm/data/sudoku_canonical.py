@@ -23,13 +23,18 @@ LARGEST_SIDE = 12  # beyond, the orders of the columns are too many to try: 8 mi
 
 @cache
 def column_orders(box_rows: int, box_cols: int) -> np.ndarray:
-    """All orders of the columns that keep stacks together.  [(C!)^R · R!, n]"""
+    """All orders of the columns that keep stacks together.  [(C!)^R · R!, n]
+
+    Sorted by their entries 0 and C, the first columns of the first two stacks: each of the
+    n·(n - C) such pairs heads a block of equally many orders.
+    """
     inside = list(permutations(range(box_cols)))
     orders = [
         [stack * box_cols + c for stack, perm in zip(stacks, perms, strict=True) for c in perm]
         for stacks in permutations(range(box_rows))
         for perms in product(inside, repeat=box_rows)
     ]
+    orders.sort(key=lambda order: (order[0], order[box_cols]))
     return np.array(orders, np.uint8)
 
 
@@ -40,44 +45,57 @@ def minimise(grid, puzzle, box_rows, box_cols, orders, best, best_puzzle):
     `grid` and `puzzle` are [n, n]; digits 1..n, 0 is a blank of the puzzle.
     """
     n = box_rows * box_cols
+    block = len(orders) // (n * (n - box_cols))
     best[:] = n + 1
+    column_of = np.zeros(n + 1, np.int64)
     label = np.zeros(n + 1, np.uint8)
     row_order = np.zeros(n, np.int64)
-    image = np.zeros((n, n), np.uint8)
     for transposed in range(2 if box_rows == box_cols else 1):
         g, p = (grid, puzzle) if transposed == 0 else (grid.T, puzzle.T)
         for first in range(n):
+            for c in range(n):
+                column_of[g[first, c]] = c
             band = first // box_rows * box_rows
-            for columns in orders:
-                # The smallest image always has box_cols + 1 below its first cell.
-                wanted = g[first, columns[box_cols]]
-                second = -1
-                for r in range(band, band + box_rows):
-                    if r != first and g[r, columns[0]] == wanted:
-                        second = r
-                if second < 0:
+            for second in range(band, band + box_rows):
+                if second == first:
                     continue
-                for j in range(n):
-                    label[g[first, columns[j]]] = j + 1
-                if _compare(g[second], columns, label, best[1]) > 0:
-                    continue
-                _sort_rows(g, columns, label, box_rows, row_order)
-                order = 0
-                for i in range(n):
-                    if order == 0:
-                        order = _compare(g[row_order[i]], columns, label, best[i])
-                if order > 0:
-                    continue
-                for i in range(n):
-                    for j in range(n):
-                        image[i, j] = label[p[row_order[i], columns[j]]]
-                if order < 0:
-                    for i in range(n):
+                for c in range(n):
+                    # The smallest image has C + 1 below its first cell: the first row's digit at
+                    # the head of the second stack. That leaves one block of orders.
+                    head = column_of[g[second, c]]
+                    rank = head if head < c else head - box_cols
+                    start = (c * (n - box_cols) + rank) * block
+                    for columns in orders[start : start + block]:
                         for j in range(n):
-                            best[i, j] = label[g[row_order[i], columns[j]]]
-                    best_puzzle[:] = image
-                elif _less(image, best_puzzle):  # an automorphism of the grid
-                    best_puzzle[:] = image
+                            label[g[first, columns[j]]] = j + 1
+                        if _compare(g[second], columns, label, best[1]) <= 0:
+                            _sort_rows(g, columns, label, box_rows, row_order)
+                            _keep_smaller(g, p, row_order, columns, label, best, best_puzzle)
+
+
+@compiled
+def _keep_smaller(g, p, row_order, columns, label, best, best_puzzle):
+    """Replace the best grid, or on a tie (an automorphism) the best puzzle, by a smaller image."""
+    n = len(columns)
+    order = 0
+    for i in range(n):
+        if order == 0:
+            order = _compare(g[row_order[i]], columns, label, best[i])
+    if order > 0:
+        return
+    if order < 0:
+        for i in range(n):
+            for j in range(n):
+                best[i, j] = label[g[row_order[i], columns[j]]]
+                best_puzzle[i, j] = label[p[row_order[i], columns[j]]]
+        return
+    for i in range(n):
+        if order == 0:
+            order = _compare(p[row_order[i]], columns, label, best_puzzle[i])
+    if order < 0:
+        for i in range(n):
+            for j in range(n):
+                best_puzzle[i, j] = label[p[row_order[i], columns[j]]]
 
 
 @compiled
@@ -114,15 +132,6 @@ def _sort_rows(g, columns, label, box_rows, row_order):
                 if row_with[other] // box_rows == band:
                     row_order[placed] = row_with[other]
                     placed += 1
-
-
-@compiled
-def _less(a, b):
-    for i in range(a.shape[0]):
-        for j in range(a.shape[1]):
-            if a[i, j] != b[i, j]:
-                return a[i, j] < b[i, j]
-    return False
 
 
 @compiled
