@@ -32,13 +32,17 @@ def parse(line: str) -> None:
     """Raise if the command line does not know this command or one of its options."""
     words = shlex.split(line, comments=True)
     assert words[0] == "samm", line
-    command = typer.main.get_command(app)
-    context = command.make_context("samm", words[1:], resilient_parsing=False)
-    while context.protected_args if hasattr(context, "protected_args") else False:
-        name, command, rest = command.resolve_command(
-            context, [*context.protected_args, *context.args]
-        )
-        context = command.make_context(name, rest, parent=context)
+    command, name, rest, parent = typer.main.get_command(app), "samm", words[1:], None
+    try:
+        while True:
+            context = command.make_context(name, rest, parent=parent)
+            rest = [*getattr(context, "_protected_args", []), *context.args]
+            if not (hasattr(command, "resolve_command") and rest):
+                return
+            parent = context
+            name, command, rest = command.resolve_command(context, rest)
+    except typer.Exit as done:  # --help and --version
+        assert done.exit_code == 0
 
 
 def test_there_are_blocks_of_each_kind() -> None:

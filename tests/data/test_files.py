@@ -121,7 +121,7 @@ P, A = (
         (f"{GOOD}{P},{A[1:]}{A[0]}\n", "line 2: solution: row 1 column 1 is 1, but the clue"),
         (f"{GOOD}{P},{A},x\n", "line 2: 3 columns, expected 2"),
         (f"puzzle,solution,rating\n{P},{A},hard\n", "line 2: rating 'hard' is not a number"),
-        (f"puzzle,solution,rating\n{P},{A},inf\n", "line 2: rating is infinite"),
+        (f"puzzle,solution,rating\n{P},{A},inf\n", "line 2: rating inf is out of range"),
         (f"{'.' * 81}\n", "line 1: several solutions"),
         (f"{P}\n12345678{'.' * 8}9{'.' * 64}\n", "line 2: no solution exists"),
         ("name,age\nx,3\n", "no column of the header 'name,age' is a puzzle"),

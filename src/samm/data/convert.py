@@ -1,6 +1,5 @@
 """From any readable file to checked rows of a task, and the errors on the way."""
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,8 +121,9 @@ def _check(task: Task, rows: Rows, source: str, bad: BadRows | None) -> Dataset:
 
 def _answers(task: Task, problems: Problem, rows: Rows) -> Tensor:
     """Given answers, checked; missing ones from the task's classical solver.  [B, d]"""
-    if any(math.isinf(r) for r in rows.ratings):
-        raise InputError("rating is infinite")
+    for rating in rows.ratings:
+        if abs(rating) > 1e30:
+            raise InputError(f"rating {rating:g} is out of range")
     given = [answer for answer in rows.answers if answer is not None]
     if len(given) == len(rows.puzzles):
         answers = task.encode_answers(given, problems)
