@@ -10,6 +10,7 @@ import typer
 
 from samm import __version__
 from samm.cli_data import data
+from samm.cli_train import train
 from samm.errors import InputError
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(rich_help_panel="Train and evaluate")(train)
 app.add_typer(data, name="data", rich_help_panel="Data")
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from samm.data.format import Dataset
 from samm.errors import InputError
+from samm.randomness import mix
 from samm.tasks import Task
 
 
@@ -43,7 +44,7 @@ class Batches:
 
     def draw(self, step: int) -> tuple[Tensor, Tensor]:
         """Tokens (clues and masks) and answers of batch number `step`.  [B, d] twice, uint8"""
-        self.generator.manual_seed(_mix(self.seed, step))
+        self.generator.manual_seed(mix(self.seed, step))
         rows = self._rows()
         tokens, answers = self.tokens[rows], self.answers[rows]
         if self.augmented:
@@ -83,11 +84,3 @@ def _to_device(arrays: list[np.ndarray], device: torch.device | str) -> Tensor:
     if joined.dtype != np.uint8:  # torch computes little in uint16
         joined = joined.astype(np.int32)
     return torch.from_numpy(joined).to(device)
-
-
-def _mix(seed: int, step: int) -> int:
-    """A seed of its own for every (seed, step), by splitmix64."""
-    x = (seed * 0xD1342543DE82EF95 + step + 1) & (2**64 - 1)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = ((x ^ (x >> shift)) * factor) & (2**64 - 1)
-    return x ^ (x >> 31)

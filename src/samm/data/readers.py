@@ -119,7 +119,11 @@ class Reader:
         for line, content in text:
             if _is_comment(content):
                 continue
-            values = next(csv.reader([content])) if '"' in content else content.split(",")
+            try:
+                values = next(csv.reader([content])) if '"' in content else content.split(",")
+            except csv.Error as error:
+                rows.bad.append((line, str(error)))
+                continue
             if len(values) != len(names):
                 rows.bad.append((line, f"{len(values)} columns, expected {len(names)}"))
             else:
@@ -141,7 +145,8 @@ class Reader:
         for line, content in _chain(first, text):
             if _is_comment(content):
                 continue
-            rows.add(line, content.replace(",", " ").replace(";", " ").split()[0], None, None)
+            words = content.replace(",", " ").replace(";", " ").split()
+            rows.add(line, words[0] if words else "", None, None)
             if len(rows) == BATCH:
                 yield rows
                 rows = Rows()

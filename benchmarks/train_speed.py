@@ -1,0 +1,84 @@
+"""Speed of training: puzzles per second, share of the card's matrix rate, and where time goes.
+
+python benchmarks/train_speed.py configs/sudoku.toml --data train.csv.gz --batch 1024 2048
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+
+from samm import tasks
+from samm.config import Config
+from samm.data import convert
+from samm.training.log import peak_flops
+from samm.training.trainer import Trainer
+
+
+def build(arguments: argparse.Namespace, batch: int) -> Trainer:
+    overrides = [f"training.batch_size={batch}", "training.steps=10000", *arguments.set]
+    config = Config.read(arguments.config, overrides)
+    dataset = convert.load(arguments.data, tasks.from_spec(config.task), limit=20_000)
+    return Trainer(config, [dataset[100:]], dataset[:100], device=arguments.device)
+
+
+def measure(trainer: Trainer, seconds: float) -> float:
+    """Seconds per step, after warm-up."""
+    cuda = trainer.device.type == "cuda"
+    for _ in range(5):
+        trainer.train_step()
+    if cuda:
+        torch.cuda.synchronize()
+    start, count = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        for _ in range(5):
+            trainer.train_step()
+        if cuda:
+            torch.cuda.synchronize()
+        count += 5
+    return (time.perf_counter() - start) / count
+
+
+def profile(trainer: Trainer) -> str:
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as recorded:
+        for _ in range(3):
+            trainer.train_step()
+        if trainer.device.type == "cuda":
+            torch.cuda.synchronize()
+    order = "self_cuda_time_total" if trainer.device.type == "cuda" else "self_cpu_time_total"
+    return recorded.key_averages().table(sort_by=order, row_limit=30, max_name_column_width=70)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--batch", type=int, nargs="+", default=[1024])
+    parser.add_argument("--set", nargs="*", default=[])
+    parser.add_argument("--device")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--profile", action="store_true")
+    arguments = parser.parse_args()
+    for batch in arguments.batch:
+        trainer = build(arguments, batch)
+        start = time.perf_counter()
+        trainer.train_step()
+        first = time.perf_counter() - start
+        seconds = measure(trainer, arguments.seconds)
+        rate = trainer.flops_per_step / seconds
+        peak = peak_flops(trainer.device)
+        share = f", MFU {rate / peak:.1%}" if peak else ""
+        print(
+            f"{trainer.device}, batch {batch:,}: {batch / seconds:,.0f} puzzles/s, "
+            f"{1e3 * seconds:.1f} ms/step, {rate / 1e12:.1f} TFLOP/s{share} "
+            f"(first step {first:.1f} s)",
+            flush=True,
+        )
+        if arguments.profile and batch == arguments.batch[0]:
+            print(profile(trainer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""`samm train`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from samm.errors import InputError
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="A TOML file, e.g. configs/sudoku.toml.")],
+    out: Annotated[Path, typer.Option(help="The run folder: checkpoints, metrics, curves.")],
+    data: Annotated[
+        list[Path] | None, typer.Option(help="Training file (repeatable); sets data.files.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Measure the speed, then fix the number of steps.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of steps.", min=1)] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the newest checkpoint, exactly.")
+    ] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any key, e.g. training.batch_size=8 (repeatable)."),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cuda, mps or cpu; default: the best.")] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also log there.")] = False,
+    wandb: Annotated[str | None, typer.Option(help="Also log to this project.")] = None,
+) -> None:
+    """Train a network on the states that it produces itself."""
+    from samm.config import Config
+    from samm.training.run import train as run_training
+
+    if minutes is not None and steps is not None:
+        raise InputError("--minutes and --steps contradict each other")
+    if minutes is not None and not minutes > 0:
+        raise InputError(f"--minutes {minutes}: expected more than 0")
+    overrides = list(set_ or [])
+    if data:
+        overrides.append("data.files=" + str([str(path) for path in data]))
+    if steps is not None:
+        overrides.append(f"training.steps={steps}")
+    chosen = Config.read(config, overrides)
+    try:
+        result = run_training(
+            chosen, out, minutes, resume, device, tensorboard, wandb,
+            say=lambda text: typer.echo(text, err=True),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; the same command with --resume goes on with {out}", err=True)
+        raise SystemExit(130) from None
+    if result:
+        typer.echo(f"{out}: {result['accuracy']:.1%} of the held-out puzzles solved")

@@ -1,0 +1,314 @@
+"""Configuration: frozen dataclasses, read from TOML. Unknown keys are errors that name the key."""
+
+import dataclasses
+import json
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from samm.errors import InputError
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The trunk and its heads."""
+
+    width: int = 256
+    """Features per position."""
+    heads: int = 4
+    layers: int = 2
+    loops: int = 8
+    """The layers run this often, with shared weights; each time the state is embedded again."""
+    fewest_loops: int | None = None
+    """In training, draw the number of loops from here to `loops` for every batch."""
+    mlp_ratio: int = 4
+    dropout: float = 0.0
+    rotary: str = "axes"
+    """axes: the task's own axes; line: the index in the sequence alone."""
+    rotary_base: float = 10.0
+    groups: bool = True
+    """Learned embeddings of the task's groups (row, column, box)."""
+    positions: bool = True
+    """A learned embedding per position."""
+    time: str = "none"
+    """none, additive (share of committed cells, as the paper's adaptive model), or adaln (DiT)."""
+    head: str = "mlp"
+    """mlp: small heads on the trunk; streams: one extra stream per head, as the paper."""
+    head_width: int | None = None
+    """Hidden features of the commit and stop heads; default half of `width`."""
+    head_layers: int = 2
+    logit_clip: float | None = None
+    """Clamp token logits to ± this."""
+
+    def __post_init__(self) -> None:
+        _choice(self, "rotary", "axes", "line")
+        _choice(self, "time", "none", "additive", "adaln")
+        _choice(self, "head", "mlp", "streams")
+        _positive(self, "width", "heads", "layers", "loops", "mlp_ratio", "head_layers")
+        if self.width % (2 * self.heads):
+            raise InputError(
+                f"network.width = {self.width} is not a multiple of 2 · heads = {2 * self.heads}"
+            )
+        if self.fewest_loops is not None and not 1 <= self.fewest_loops <= self.loops:
+            raise InputError(
+                f"network.fewest_loops = {self.fewest_loops}: expected 1 to loops = {self.loops}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"network.dropout = {self.dropout}: expected 0 ≤ dropout < 1")
+
+
+@dataclass(frozen=True)
+class PathConfig:
+    """The path that training states start from."""
+
+    kind: str = "masking"
+    """masking (eq:masking path), or hybrid (GIDD)."""
+    exponent: float = 1.0
+    """κ_t = t^a of the masking path."""
+    uniform_share: float = 0.1
+    """p_u of the hybrid path."""
+    blank_share: float = 0.5
+    """Share of examples that start blank, at t = 0, where the chain starts too."""
+
+    def __post_init__(self) -> None:
+        _choice(self, "kind", "masking", "hybrid")
+        if not 0 <= self.blank_share <= 1:
+            raise InputError(f"path.blank_share = {self.blank_share}: expected between 0 and 1")
+
+
+@dataclass(frozen=True)
+class StatesConfig:
+    """On-policy states: kernel steps of the live network, without gradient."""
+
+    steps: tuple[float, ...] = (0.0, 1.0)
+    """Weights of taking 0, 1, 2, ... kernel steps; one number is drawn per batch."""
+    probability: float = 1.0
+    """Share of examples that take them; the others keep the state of the path."""
+
+    def __post_init__(self) -> None:
+        if not self.steps or min(self.steps) < 0 or sum(self.steps) <= 0:
+            raise InputError(f"states.steps = {list(self.steps)}: expected weights ≥ 0, not all 0")
+        if not 0 <= self.probability <= 1:
+            raise InputError(f"states.probability = {self.probability}: expected 0 to 1")
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """The loss; see process/objective.py for what each option means."""
+
+    kind: str = "samm"
+    """samm, cross_entropy (DFM), or gidd."""
+    commit_weight: float = 0.1
+    stop_weight: float = 0.5
+    epsilon: float = 0.05
+    exponent: float = 1.0
+    stop_norm: str = "mse"
+    weight_attached: bool = False
+    coupled: bool = False
+    all_positions: bool = False
+    sums: bool = False
+    calibrated: bool = False
+    dynamic: bool = True
+    """gidd: dynamic instead of clipped weights."""
+    largest: float = 1.0
+    """gidd: the largest weight."""
+
+    def __post_init__(self) -> None:
+        _choice(self, "kind", "samm", "cross_entropy", "gidd")
+        _choice(self, "stop_norm", "mse", "l1")
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Who moves the weights."""
+
+    kind: str = "muon"
+    """muon (hidden matrices by Muon, the rest by AdamW), adamw, or adam."""
+    muon_rate: float = 0.02
+    muon_decay: float = 0.02
+    rate: float = 1e-3
+    """Learning rate of AdamW."""
+    betas: tuple[float, ...] = (0.9, 0.95)
+    decay: float = 0.0
+    """Weight decay of AdamW."""
+    warmup: int = 300
+    """Steps of linear warm-up."""
+    final: float = 0.02
+    """Cosine decay to this share of the rate; 1 keeps it constant."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+    ema: float = 0.999
+    """Decay of the averaged weights that are evaluated and released; 0 turns it off."""
+
+    def __post_init__(self) -> None:
+        _choice(self, "kind", "muon", "adamw", "adam")
+        _positive(self, "rate", "muon_rate", "clip")
+        if len(self.betas) != 2:
+            raise InputError(f"optimizer.betas = {list(self.betas)}: expected two numbers")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is trained on."""
+
+    files: tuple[str, ...] = ()
+    """Any readable files; none: the task's own generator."""
+    weights: tuple[float, ...] = ()
+    """Share of each file in a batch; default: by its number of rows."""
+    generated: int = 20_000
+    """Rows to generate where no files are given."""
+    held_out: int = 500
+    """Rows kept from training for the accuracy that training shows."""
+    augment: bool = True
+
+    def __post_init__(self) -> None:
+        if self.weights and len(self.weights) != len(self.files):
+            raise InputError(
+                f"data.weights has {len(self.weights)} numbers for {len(self.files)} data.files"
+            )
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How long, how much at once, and what is written on the way."""
+
+    batch_size: int = 1024
+    steps: int | None = None
+    """Length of the run; `--minutes` fills it in."""
+    seed: int = 0
+    compile: bool | None = None
+    """torch.compile; default: on a GPU."""
+    precision: str | None = None
+    """bfloat16 or float32 activations; default: what the device is best at."""
+    log_every: int = 50
+    evaluate_every: int = 1000
+    checkpoint_every: int = 1000
+    keep: int = 2
+    """Checkpoints kept."""
+    part_megabytes: int = 16
+    """Checkpoints are split into files no larger than this."""
+    evaluation_steps: int = 64
+    """Step cap of the chain (or number of Euler steps) in the accuracy that training shows."""
+
+    def __post_init__(self) -> None:
+        _positive(
+            self, "batch_size", "log_every", "evaluate_every", "checkpoint_every", "keep",
+            "part_megabytes", "evaluation_steps",
+        )  # fmt: skip
+        if self.precision not in (None, "bfloat16", "float32"):
+            raise InputError(f"training.precision = {self.precision!r}: expected bfloat16, float32")
+
+
+@dataclass(frozen=True)
+class Config:
+    """One experiment."""
+
+    task: dict[str, Any] = field(default_factory=lambda: {"name": "sudoku"})
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    path: PathConfig = field(default_factory=PathConfig)
+    states: StatesConfig = field(default_factory=StatesConfig)
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        if (self.objective.kind == "gidd") != (self.path.kind == "hybrid"):
+            raise InputError(
+                f"objective.kind = '{self.objective.kind}' contradicts "
+                f"path.kind = '{self.path.kind}': gidd and hybrid belong together"
+            )
+        if self.objective.kind != "samm" and any(self.states.steps[1:]):
+            raise InputError(
+                f"states.steps contradicts objective.kind = '{self.objective.kind}': "
+                "only samm has a commit head to take kernel steps with; set states.steps = [1]"
+            )
+
+    @classmethod
+    def read(cls, path: str | Path, overrides: Sequence[str] = ()) -> Self:
+        """A TOML file, with `section.key=value` overrides."""
+        try:
+            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: {error}") from None
+        for override in overrides:
+            _override(table, override)
+        try:
+            return cls.build(table)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @classmethod
+    def build(cls, table: Mapping[str, Any]) -> Self:
+        return typing.cast("Self", _build(cls, table, ""))
+
+    def table(self) -> dict[str, Any]:
+        """What `build` takes, ready for JSON."""
+        table: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return table
+
+
+def _override(table: dict[str, Any], override: str) -> None:
+    name, sign, text = override.partition("=")
+    if not sign:
+        raise InputError(f"--set {override}: expected section.key=value")
+    *sections, key = name.strip().split(".")
+    for section in sections:
+        table = table.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise InputError(f"--set {override}: {section} is no section")
+    try:
+        table[key] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        table[key] = text.strip()
+
+
+def _build(kind: Any, table: Any, place: str) -> Any:
+    """A dataclass from a table, checking names and types."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{place.rstrip('.')} = {table!r}: expected a section")
+    hints = typing.get_type_hints(kind)
+    unknown = sorted(set(table) - set(hints))
+    if unknown:
+        raise InputError(f"unknown key '{place}{unknown[0]}'; known: {', '.join(hints)}")
+    return kind(**{key: _value(hints[key], value, place + key) for key, value in table.items()})
+
+
+def _value(hint: Any, value: Any, place: str) -> Any:
+    if dataclasses.is_dataclass(hint):
+        return _build(hint, value, place + ".")
+    if isinstance(hint, types.UnionType):
+        if value is None:
+            return None
+        hint = next(option for option in typing.get_args(hint) if option is not types.NoneType)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, list | tuple):
+            raise InputError(f"{place} = {value!r}: expected a list")
+        return tuple(_value(typing.get_args(hint)[0], item, place) for item in value)
+    if typing.get_origin(hint) is dict:
+        if not isinstance(value, Mapping):
+            raise InputError(f"{place} = {value!r}: expected a section")
+        return dict(value)
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        raise InputError(f"{place} = {value!r}: expected {hint.__name__}")
+    return value
+
+
+def _choice(config: Any, name: str, *choices: str) -> None:
+    value = getattr(config, name)
+    if value not in choices:
+        section = type(config).__name__.removesuffix("Config").lower()
+        raise InputError(f"{section}.{name} = {value!r}: expected {' or '.join(choices)}")
+
+
+def _positive(config: Any, *names: str) -> None:
+    for name in names:
+        if not getattr(config, name) > 0:
+            section = type(config).__name__.removesuffix("Config").lower()
+            raise InputError(f"{section}.{name} = {getattr(config, name)}: expected more than 0")

@@ -1,0 +1,5 @@
+"""The network T_θ of eq:network."""
+
+from samm.model.network import Network
+
+__all__ = ["Network"]

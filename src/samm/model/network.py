@@ -1,0 +1,113 @@
+"""The network: a state goes in, a prediction with confidence and progress comes out."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from samm.config import NetworkConfig
+from samm.model.blocks import Block, TimeEmbedding
+from samm.model.heads import Heads
+from samm.model.positions import StateEmbedding, rotary_angles
+from samm.process.prediction import Prediction, committed_share
+from samm.tasks import Coordinates, Task
+
+
+class Network(nn.Module):
+    """T_θ(z, clue) -> (logits, commit, stop), eq:network.
+
+    Depth is layers × loops: each loop normalises the hidden state, adds the embedded state again
+    and runs the same layers. One loop is an ordinary transformer.
+    """
+
+    def __init__(self, config: NetworkConfig, task: Task) -> None:
+        super().__init__()
+        self.config, self.task = config, task
+        coordinates = task.coordinates
+        axes = coordinates.axes if config.rotary == "axes" else Coordinates.line(task.length).axes
+        angles = rotary_angles(axes, config.width // config.heads // 2, config.rotary_base)
+        self.register_buffer("cosine", angles.cos(), persistent=False)
+        self.register_buffer("sine", angles.sin(), persistent=False)
+        self.register_buffer("allowed", task.allowed, persistent=False)
+        self.cosine: Tensor
+        self.sine: Tensor
+        self.allowed: Tensor | None
+        self.embedding = StateEmbedding(config, task.vocabulary, coordinates)
+        self.start = nn.Parameter(torch.zeros(config.width))
+        self.time = TimeEmbedding(config.width) if config.time != "none" else None
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = nn.RMSNorm(config.width)
+        self.tokens = nn.Linear(config.width, task.vocabulary)
+        self.heads = Heads(config)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        clue: Tensor,
+        pad: Tensor | None = None,
+        time: Tensor | None = None,
+        loops: int | None = None,
+    ) -> Prediction:
+        """States [B, d] with clues [B, d].
+
+        `pad` marks positions beyond the end (None: there are none). `time` [B] conditions networks
+        that want one; by default it is the share of free positions that hold a token. `loops`
+        replaces the configured number.
+        """
+        seen = None if pad is None else ~pad[:, None, None, :]
+        state = self.embedding(tokens, clue)
+        condition = None
+        if self.time is not None:
+            if time is None:
+                time = committed_share(tokens, clue, self.task.mask)
+            condition = self.time(time)  # [B, width]
+            if self.config.time == "additive":
+                state = state + condition[:, None]
+                condition = None
+        turn = (self.cosine, self.sine)
+        h = self.start.expand_as(state)
+        for _ in range(self.config.loops if loops is None else loops):
+            h = F.rms_norm(h, h.shape[-1:]) + state
+            for block in self.blocks:
+                h = block(h, turn, seen, condition)
+        h = self.norm(h)
+        logits = self.tokens(h).float()
+        if self.config.logit_clip is not None:
+            logits = logits.clamp(-self.config.logit_clip, self.config.logit_clip)
+        if self.allowed is not None:
+            logits = logits.masked_fill(~self.allowed, -torch.inf)
+        commit, stop = self.heads(h, clue, turn, seen, condition)
+        return Prediction(logits, commit, stop)
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(p.numel() for p in self.parameters())
+
+    @property
+    def hidden_matrices(self) -> list[nn.Parameter]:
+        """The matrices of the blocks: what Muon moves."""
+        return [
+            p
+            for name, p in self.named_parameters()
+            if p.ndim == 2 and (name.startswith("blocks.") or "_stream." in name)
+        ]
+
+    def flops(self, loops: int | None = None) -> int:
+        """Floating-point operations of one forward pass of one example, a product counted as two.
+
+        Matrices and attention; element-wise work is left out.
+        """
+        d, width = self.task.length, self.config.width
+        per_block = 2 * d * (4 + 2 * self.config.mlp_ratio) * width**2 + 4 * d * d * width
+        blocks = self.config.layers * (self.config.loops if loops is None else loops)
+        if self.config.head == "streams":
+            blocks += 2
+        heads = sum(p.numel() for name, p in self.heads.named_parameters() if "_stream" not in name)
+        return blocks * per_block + 2 * d * (width * self.task.vocabulary + heads)
+
+    def spec(self) -> dict[str, Any]:
+        """What rebuilds this network, next to its weights."""
+        import dataclasses
+
+        return {"task": self.task.spec(), "network": dataclasses.asdict(self.config)}

@@ -1,0 +1,185 @@
+"""Losses: each a small class that takes a prediction on a state and the answer.
+
+Losses are sums over the batch times `Share`, so that processes that hold parts of one batch only
+have to add their gradients.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from samm.errors import InputError
+from samm.process.path import Hybrid
+from samm.process.prediction import Prediction, progress_target
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one position and one example count in a mean over the whole batch."""
+
+    position: Tensor
+    """1 / number of free positions, a scalar (1 where there is none)."""
+    example: float
+    """1 / number of examples."""
+
+    @classmethod
+    def of(cls, clue: Tensor) -> "Share":
+        """Of a batch with these clues [B, d]."""
+        return cls(1 / (~clue).sum().clamp(min=1).float(), 1 / len(clue))
+
+
+@dataclass(frozen=True)
+class State:
+    """What the loss is computed on."""
+
+    tokens: Tensor
+    """[B, d] the state z."""
+    answers: Tensor
+    """[B, d]"""
+    clue: Tensor
+    """[B, d]"""
+    time: Tensor
+    """[B] the path time that the state started from."""
+
+
+class Objective(ABC):
+    """A training loss."""
+
+    @abstractmethod
+    def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
+        """The weighted terms; their sum is the loss."""
+
+    def __call__(self, prediction: Prediction, state: State, share: Share) -> Tensor:
+        return torch.stack(list(self.terms(prediction, state, share).values())).sum()
+
+
+def log_right(prediction: Prediction, answers: Tensor) -> Tensor:
+    """log p(x_1 | z) at every position.  [B, d]"""
+    return F.log_softmax(prediction.logits.float(), -1).gather(-1, answers[..., None])[..., 0]
+
+
+@dataclass(frozen=True)
+class Samm(Objective):
+    """eq:loss: be right, commit where right, know how far you are.
+
+    L_ce     = -log p(x_1 | z)
+    L_commit = -log c - w(c) log(1 - c q),   q = 1 - p(x_1 | z),   w(c) = (1 - c + ε)^-k
+    L_stop   = (τ - τ*)²
+    L        = L_ce + λ_c L_commit + λ_s L_stop
+    """
+
+    commit_weight: float = 0.1
+    """λ_c"""
+    stop_weight: float = 0.5
+    """λ_s"""
+    epsilon: float = 0.05
+    exponent: float = 1.0
+    """k of w(c)"""
+    stop_norm: str = "mse"
+    """mse (the appendix), or l1 (eq:loss)."""
+    weight_attached: bool = False
+    """Let gradients flow through w(c)."""
+    coupled: bool = False
+    """Let gradients of L_commit flow into p (eq:loss as printed)."""
+    all_positions: bool = False
+    """Cross-entropy at clues too."""
+    sums: bool = False
+    """Sum over the positions of an example, as the paper, instead of the batch-wide mean."""
+    calibrated: bool = False
+    """Instead of L_commit: binary cross-entropy of c on "the token drawn here is right"."""
+
+    def __post_init__(self) -> None:
+        if self.stop_norm not in ("mse", "l1"):
+            raise InputError(f"stop_norm '{self.stop_norm}': expected mse or l1")
+
+    def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
+        free = (~state.clue).float()
+        position = share.example if self.sums else share.position
+        right = log_right(prediction, state.answers)
+        commit = self.commit(prediction.commit.float(), right)
+        gap = prediction.progress.float() - progress_target(state.tokens, state.answers, state.clue)
+        stop = gap.abs() if self.stop_norm == "l1" else gap**2
+        return {
+            "ce": cross_entropy(right, state.clue, share, self.all_positions, self.sums),
+            "commit": self.commit_weight * (commit * free).sum() * position,
+            "stop": self.stop_weight * stop.sum() * share.example,
+        }
+
+    def commit(self, commit: Tensor, right: Tensor) -> Tensor:
+        """L_commit of commit logits and log p(x_1 | z), per position."""
+        p = (right if self.coupled else right.detach()).exp()
+        log_c, log_rest = F.logsigmoid(commit), F.logsigmoid(-commit)
+        if self.calibrated:
+            return -(p * log_c + (1 - p) * log_rest)
+        c = torch.sigmoid(commit)
+        weight = (1 - c + self.epsilon) ** -self.exponent
+        if not self.weight_attached:
+            weight = weight.detach()
+        # 1 - c q = (1 - c) + c p, a sum of two non-negative numbers: safe as c and q go to 1
+        safe = (log_rest.exp() + c * p).clamp(min=1e-12).log()
+        return -log_c - weight * safe
+
+
+def cross_entropy(
+    right: Tensor, clue: Tensor, share: Share, all_positions: bool, sums: bool
+) -> Tensor:
+    """-log p(x_1 | z), summed or averaged over the free or over all positions."""
+    if all_positions:
+        return -right.sum() * (share.example if sums else share.example / right.shape[-1])
+    return -(right * ~clue).sum() * (share.example if sums else share.position)
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Objective):
+    """DFM's loss (eq:cross-entropy): no commit, no stop, no weight in time."""
+
+    all_positions: bool = True
+
+    def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
+        right = log_right(prediction, state.answers)
+        unused = 0 * (prediction.commit.sum() + prediction.stop.sum())
+        loss = cross_entropy(right, state.clue, share, self.all_positions, sums=False)
+        return {"ce": loss + unused}
+
+
+@dataclass(frozen=True)
+class Gidd(Objective):
+    """GIDD's weighted ELBO (app:gidd) on the hybrid path.
+
+        w(z, x) · [KL(q(·|x) ‖ q(·|p)) + q(z|x)/q(z|p) - log(q(z|x)/q(z|p)) - 1]
+
+    with w the ELBO's weights clipped at `largest`, or (`dynamic`) their ratios alone: 2 at masks,
+    1 at random tokens, B/K·√(u/(1-u)) at right tokens, times `largest`.
+    """
+
+    path: Hybrid
+    dynamic: bool = True
+    largest: float = 1.0
+
+    def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
+        vocabulary = prediction.logits.shape[-1]
+        t = state.time.clamp(1e-4, 1 - 1e-4)
+        clean = F.pad(prediction.logits.float().softmax(-1), (0, 1))  # [B, d, K + 1]
+        model = self.path.blur(clean, t).clamp(min=1e-12)
+        true = self.path.marginal(state.answers, t, vocabulary)
+        kl = torch.special.xlogy(true, true / model).sum(-1)
+        here = state.tokens[..., None]
+        true_here = true.gather(-1, here)[..., 0]
+        ratio = true_here / model.gather(-1, here)[..., 0]
+        weight = self.weights(state, true_here, t, vocabulary)
+        loss = weight * (kl + ratio - ratio.log() - 1)
+        unused = 0 * (prediction.commit.sum() + prediction.stop.sum())
+        return {"elbo": (loss * ~state.clue).sum() * share.position + unused}
+
+    def weights(self, state: State, true_here: Tensor, t: Tensor, vocabulary: int) -> Tensor:
+        masked, right = state.tokens == vocabulary, state.tokens == state.answers
+        if self.dynamic:
+            ratio = self.path.scale / vocabulary * ((1 - t) / t).sqrt()[:, None]
+            one = torch.ones_like(true_here)
+            return self.largest * torch.where(masked, 2 * one, torch.where(right, ratio, one))
+        into_mask, into_tokens = self.path.entry_rate(t)
+        rate = torch.where(masked, into_mask[:, None], into_tokens[:, None] / vocabulary)
+        return (rate / true_here).clamp(max=self.largest)

@@ -1,0 +1,1 @@
+"""From problems to answers: functions of (model, problems, generator, options)."""

@@ -1,0 +1,1 @@
+"""Training on states that the network produced itself."""

@@ -1,0 +1,158 @@
+"""Checkpoints: a folder of safetensors and JSON, written atomically, every byte checked.
+
+    RUN/checkpoints/step-00001000/
+        model.safetensors         the averaged weights: what is evaluated and released
+        train_state.safetensors   live weights and optimisers
+        config.json               what rebuilds task, network and run
+        manifest.json             step, and size and SHA-256 of every file
+
+A file larger than the limit is cut into NAME.00, NAME.01, ... The folder gets its name only when
+all of it is on disk. Nothing is ever unpickled.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from samm import tasks
+from samm.config import Config
+from samm.errors import InputError
+from samm.model import Network
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a folder holds."""
+
+    step: int
+    config: Config
+    model: dict[str, Tensor]
+    train_state: dict[str, Tensor]
+
+
+def save(
+    run: Path,
+    step: int,
+    config: Config,
+    model: Mapping[str, Tensor],
+    train_state: Mapping[str, Tensor],
+    keep: int,
+) -> Path:
+    """Write `RUN/checkpoints/step-N`, then remove all but the newest `keep`."""
+    home = run / "checkpoints"
+    home.mkdir(parents=True, exist_ok=True)
+    folder = home / f"step-{step:08d}"
+    unfinished = home / f".{folder.name}.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        contents = {
+            "model.safetensors": _bytes(model),
+            "train_state.safetensors": _bytes(train_state),
+            "config.json": json.dumps(config.table(), indent=1).encode(),
+        }
+        limit = config.training.part_megabytes * 2**20
+        files: dict[str, Any] = {}
+        for name, content in contents.items():
+            for part, piece in _pieces(name, content, limit).items():
+                _write(unfinished / part, piece)
+                digest = hashlib.sha256(piece).hexdigest()
+                files[part] = {"size": len(piece), "sha256": digest}
+        manifest = {"step": step, "files": files}
+        _write(unfinished / MANIFEST, json.dumps(manifest, indent=1).encode())
+        if folder.exists():
+            shutil.rmtree(folder)
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    for old in steps(run)[:-keep]:
+        shutil.rmtree(home / f"step-{old:08d}", ignore_errors=True)
+    return folder
+
+
+def steps(run: Path) -> list[int]:
+    """The steps of the finished checkpoints of a run, in order."""
+    found = [re.fullmatch(r"step-(\d+)", p.name) for p in (run / "checkpoints").glob("step-*")]
+    return sorted(int(match[1]) for match in found if match)
+
+
+def load(run: str | Path) -> Checkpoint:
+    """The newest checkpoint of a run folder, or a checkpoint folder itself."""
+    folder = Path(run)
+    if not (folder / MANIFEST).exists():
+        available = steps(folder)
+        if not available:
+            raise InputError(f"{folder} holds no checkpoint")
+        folder = folder / "checkpoints" / f"step-{available[-1]:08d}"
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        files, step = manifest["files"], int(manifest["step"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder / MANIFEST} cannot be read: {error}") from None
+    pieces = {name: _read(folder / name, files[name]) for name in sorted(files)}
+    joined: dict[str, bytes] = {}
+    for part, piece in pieces.items():
+        name = re.sub(r"\.\d\d$", "", part)
+        joined[name] = joined.get(name, b"") + piece
+    for name in ("config.json", "model.safetensors", "train_state.safetensors"):
+        if name not in joined:
+            raise InputError(f"{folder / MANIFEST} does not list {name}")
+    try:
+        config = Config.build(json.loads(joined["config.json"]))
+        model = load_tensors(joined["model.safetensors"])
+        train_state = load_tensors(joined["train_state.safetensors"])
+    except (SafetensorError, ValueError) as error:
+        raise InputError(f"{folder}: {error}") from None
+    return Checkpoint(step, config, model, train_state)
+
+
+def load_network(run: str | Path, device: torch.device | str = "cpu") -> Network:
+    """The averaged network of a run, ready to predict."""
+    checkpoint = load(run)
+    network = Network(checkpoint.config.network, tasks.from_spec(checkpoint.config.task))
+    network.load_state_dict(checkpoint.model)
+    return network.to(device).eval()
+
+
+def _bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    return bytes(save_tensors({k: v.detach().cpu().contiguous() for k, v in tensors.items()}))
+
+
+def _pieces(name: str, content: bytes, limit: int) -> dict[str, bytes]:
+    if len(content) <= limit:
+        return {name: content}
+    starts = range(0, len(content), limit)
+    return {f"{name}.{i:02d}": content[start : start + limit] for i, start in enumerate(starts)}
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read(path: Path, expected: Mapping[str, Any]) -> bytes:
+    if not path.exists():
+        raise InputError(f"{path} is missing from the checkpoint")
+    content = path.read_bytes()
+    if len(content) != expected["size"]:
+        raise InputError(f"{path} is truncated: {len(content)} bytes, not {expected['size']}")
+    if hashlib.sha256(content).hexdigest() != expected["sha256"]:
+        raise InputError(f"{path} was altered: it does not match its checksum")
+    return content

@@ -1,0 +1,174 @@
+"""What a run tells: JSON lines always, a live line on stderr, TensorBoard and W&B if asked for."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from samm.errors import InputError
+
+# bfloat16 rates by the vendors' datasheets, without sparsity
+PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "4090": 165e12}
+
+
+def peak_flops(device: torch.device) -> float | None:
+    """The device's matrix rate, where it is known."""
+    if device.type != "cuda":
+        return None
+    name = torch.cuda.get_device_name(device)
+    return next((rate for key, rate in PEAK_FLOPS.items() if key in name), None)
+
+
+class Log:
+    """The log of one run; silent in all processes but the first."""
+
+    def __init__(
+        self,
+        run: Path,
+        start: int,
+        steps: int,
+        puzzles_per_step: int,
+        flops_per_step: float,
+        peak: float | None,
+        quiet: bool = False,
+        tensorboard: bool = False,
+        wandb: str | None = None,
+    ) -> None:
+        self.quiet, self.puzzles, self.flops, self.peak = (
+            quiet,
+            puzzles_per_step,
+            flops_per_step,
+            peak,
+        )
+        self.path = run / "metrics.jsonl"
+        self.began = time.time()
+        self.writers: list[Any] = []
+        if quiet:
+            return
+        _forget_after(self.path, start)
+        self.file = self.path.open("a", encoding="utf-8")
+        if tensorboard:
+            self.writers.append(_TensorBoard(run))
+        if wandb:
+            self.writers.append(_Wandb(run, wandb))
+        self.progress = Progress(
+            TextColumn("{task.completed:,}/{task.total:,}"),
+            BarColumn(20),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not Console(stderr=True).is_terminal,
+        )
+        self.line = self.progress.add_task("", total=steps, completed=start)
+        self.shown: dict[str, float] = {}
+        self.progress.start()
+
+    def losses(self, step: int, terms: dict[str, float], seconds_per_step: float) -> None:
+        """Mean loss terms since the last call."""
+        speed = self.puzzles / seconds_per_step
+        values = {"loss": sum(terms.values()), **terms, "puzzles_per_second": speed}
+        if self.peak:
+            values["mfu"] = self.flops / seconds_per_step / self.peak
+        self._write(step, values)
+
+    def evaluation(self, step: int, values: dict[str, float]) -> None:
+        self._write(step, {f"held_out_{key}": value for key, value in values.items()})
+
+    def _write(self, step: int, values: dict[str, float]) -> None:
+        if self.quiet:
+            return
+        row = {"step": step, "time": round(time.time(), 3), **values}
+        self.file.write(json.dumps(row) + "\n")
+        self.file.flush()
+        for writer in self.writers:
+            writer.add(step, values)
+        self.shown |= values
+        parts = [f"loss {self.shown.get('loss', 0):.4f}"]
+        if "held_out_accuracy" in self.shown:
+            parts.append(f"solved {self.shown['held_out_accuracy']:.1%}")
+        if "puzzles_per_second" in self.shown:
+            parts.append(f"{self.shown['puzzles_per_second']:,.0f} puzzles/s")
+        if "mfu" in self.shown:
+            parts.append(f"MFU {self.shown['mfu']:.0%}")
+        self.progress.update(self.line, completed=step, description="  ".join(parts))
+        if self.progress.disable:
+            Console(stderr=True, highlight=False).print(f"step {step:,}: {', '.join(parts)}")
+
+    def close(self) -> None:
+        if not self.quiet:
+            self.progress.stop()
+            self.file.close()
+            for writer in self.writers:
+                writer.close()
+
+
+def _forget_after(path: Path, step: int) -> None:
+    """Drop lines of steps that a resumed run will take again."""
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+        path.write_text("".join(kept), encoding="utf-8")
+
+
+class _TensorBoard:
+    def __init__(self, run: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise InputError("TensorBoard is not installed: pip install 'samm[logging]'") from None
+        self.writer: Any = SummaryWriter(str(run / "tensorboard"))
+
+    def add(self, step: int, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class _Wandb:
+    def __init__(self, run: Path, project: str) -> None:
+        try:
+            import wandb
+        except ImportError:
+            raise InputError("Weights & Biases is missing: pip install 'samm[logging]'") from None
+        self.run: Any = wandb.init(project=project, name=run.name, dir=str(run))
+
+    def add(self, step: int, values: dict[str, float]) -> None:
+        self.run.log(values, step=step)
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+def curves(run: Path) -> Path | None:
+    """Draw loss and accuracy over the steps into RUN/curves.png; None without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    sheet = Figure(figsize=(9, 3.4), layout="constrained")
+    left, right = sheet.subplots(1, 2)
+    losses = [row for row in rows if "loss" in row]
+    names = [n for n in ("loss", "ce", "commit", "stop", "elbo") if losses and n in losses[0]]
+    for name in names:
+        left.plot([r["step"] for r in losses], [r[name] for r in losses], label=name, lw=1.2)
+    left.set(xlabel="step", ylabel="loss", yscale="log")
+    left.legend(frameon=False)
+    tests = [row for row in rows if "held_out_accuracy" in row]
+    right.plot(
+        [r["step"] for r in tests], [100 * r["held_out_accuracy"] for r in tests], "o-", ms=3
+    )
+    right.set(xlabel="step", ylabel="held-out puzzles solved, %", ylim=(0, 101))
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    path = run / "curves.png"
+    sheet.savefig(path, dpi=150)
+    return path

@@ -1,0 +1,314 @@
+"""The training loop.
+
+Step n is a function of (configuration, weights after step n - 1): batch, states and dropout draw
+from streams seeded by (seed, n). So a run that is killed and resumed goes on exactly, and
+processes that share a batch compute what one would.
+"""
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from samm import runtime, tasks
+from samm.config import Config
+from samm.data.batches import Batches
+from samm.data.format import Dataset
+from samm.errors import InputError
+from samm.model import Network
+from samm.process.objective import CrossEntropy, Gidd, Objective, Samm, Share, State
+from samm.process.path import Hybrid
+from samm.process.prediction import Prediction
+from samm.process.schedule import Power
+from samm.randomness import mix
+from samm.samplers.chain import ChainOptions, chain
+from samm.samplers.euler import EulerOptions, euler
+from samm.tasks import Problem
+from samm.training import checkpoint, distributed
+from samm.training.log import Log
+from samm.training.optimizer import Optimizer, average
+from samm.training.states import States, build_path
+
+BATCH, STATES, DROPOUT, LOOPS = range(4)
+"""Which stream of a step's randomness."""
+
+
+def build_objective(config: Config) -> Objective:
+    """The loss that the configuration names."""
+    options = asdict(config.objective)
+    kind, dynamic, largest = (options.pop(name) for name in ("kind", "dynamic", "largest"))
+    if kind == "samm":
+        return Samm(**options)
+    if kind == "cross_entropy":
+        return CrossEntropy(config.objective.all_positions)
+    path = build_path(config)
+    assert isinstance(path, Hybrid)
+    return Gidd(path, dynamic, largest)
+
+
+class Trainer:
+    """A run: network, averaged network, optimiser, data, and the step that moves them on."""
+
+    def __init__(
+        self,
+        config: Config,
+        training: list[Dataset],
+        held_out: Dataset,
+        world: distributed.World | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.config, self.held_out = config, held_out
+        self.world = world or distributed.World()
+        chosen = runtime.choose(device, config.training.precision, config.training.seed)
+        self.device, self.dtype = chosen.device, chosen.dtype
+        self.task = tasks.from_spec(config.task)
+        torch.manual_seed(config.training.seed)
+        self.network = Network(config.network, self.task).to(self.device)
+        self.averaged = Network(config.network, self.task).to(self.device).eval()
+        self.averaged.load_state_dict(self.network.state_dict())
+        self.averaged.requires_grad_(False)
+        self.optimizer = Optimizer(config.optimizer, self.network, config.training.steps or 1)
+        self.objective = build_objective(config)
+        self.states = States.of(config, self.task.vocabulary)
+        weights = list(config.data.weights) or [float(len(d)) for d in training]
+        self.batches = Batches(
+            training,
+            config.training.batch_size,
+            mix(config.training.seed, BATCH),
+            self.device,
+            weights,
+            config.data.augment,
+        )
+        self.rows = self.world.rows(config.training.batch_size)
+        self.generator = torch.Generator(self.device)
+        self.step = 0
+        compiled = config.training.compile
+        self.compiled = self.device.type == "cuda" if compiled is None else compiled
+        self._loss: Callable[..., tuple[Tensor, Tensor]] = self._loss_of
+        self._predict: Callable[..., Prediction] = self._predict_of
+        if self.compiled:
+            torch._dynamo.config.cache_size_limit = 64  # one program per number of loops
+            self._loss = torch.compile(self._loss_of, dynamic=False)
+            self._predict = torch.compile(self._predict_of, dynamic=False)
+
+    @contextlib.contextmanager
+    def autocast(self) -> Iterator[None]:
+        """bfloat16 activations where they are chosen; nothing in float32."""
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            yield
+
+    def _predict_of(self, tokens: Tensor, clue: Tensor, loops: int | None) -> Prediction:
+        with torch.no_grad(), self.autocast():
+            prediction: Prediction = self.network(tokens, clue, loops=loops)
+        return prediction
+
+    def _loss_of(
+        self, tokens: Tensor, answers: Tensor, clue: Tensor, time: Tensor, position: Tensor,
+        loops: int | None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        state = State(tokens, answers, clue, time)
+        with self.autocast():
+            conditioned = time if self.config.network.time == "adaln" else None
+            prediction = self.network(tokens, clue, time=conditioned, loops=loops)
+        share = Share(position, 1 / self.config.training.batch_size)
+        terms = torch.stack(list(self.objective.terms(prediction, state, share).values()))
+        return terms.sum(), terms.detach()
+
+    def train_step(self) -> Tensor:
+        """One batch: draw, take kernel steps, descend. Returns the loss terms (on the device)."""
+        seed, number = self.config.training.seed, self.step
+        tokens, answers = (x.long() for x in self.batches.draw(number))
+        self.generator.manual_seed(mix(seed, STATES, number))
+        loops = self._draw_loops(mix(seed, LOOPS, number))
+        torch.manual_seed(mix(seed, DROPOUT, number, self.world.rank) % 2**63)
+
+        def predict(state: Tensor, clue: Tensor) -> Prediction:
+            return self._predict(state, clue, loops)
+
+        self.network.train(False)
+        position = Share.of(tokens != self.task.mask).position
+        state = self.states.draw(
+            tokens, answers, predict, self.generator, mix(seed, STATES, number), self.rows
+        )
+        self.network.train(self.config.network.dropout > 0)
+        loss, terms = self._loss(
+            state.tokens, state.answers, state.clue, state.time, position, loops
+        )
+        self.optimizer.zero()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.world.add_gradients(self.network.parameters())
+        self.optimizer.step(number)
+        if self.config.optimizer.ema:
+            average(
+                self.averaged.parameters(),
+                self.network.parameters(),
+                self.config.optimizer.ema,
+                number,
+            )
+        else:
+            self.averaged.load_state_dict(self.network.state_dict())
+        self.step += 1
+        return terms
+
+    def _draw_loops(self, seed: int) -> int | None:
+        fewest, most = self.config.network.fewest_loops, self.config.network.loops
+        return None if fewest is None else fewest + seed % (most - fewest + 1)
+
+    @property
+    def term_names(self) -> list[str]:
+        kind = self.config.objective.kind
+        return {"samm": ["ce", "commit", "stop"], "cross_entropy": ["ce"], "gidd": ["elbo"]}[kind]
+
+    @property
+    def flops_per_step(self) -> float:
+        """Forward and backward count three passes, a kernel step one."""
+        passes = 3 + self.states.mean_steps
+        return passes * self.network.flops() * self.config.training.batch_size
+
+    @torch.no_grad()
+    def evaluate(self) -> dict[str, float]:
+        """Accuracy of the averaged network on the held-out rows, by chain or Euler steps."""
+        tokens = torch.from_numpy(self.held_out.tokens.astype("int64")).to(self.device)
+        answers = torch.from_numpy(self.held_out.answers.astype("int64")).to(self.device)
+        clue = tokens != self.task.mask
+        problems = Problem(tokens, clue, torch.zeros_like(clue))
+        generator = torch.Generator(self.device).manual_seed(self.config.training.seed)
+        steps = self.config.training.evaluation_steps
+        with self.autocast():
+            if self.config.objective.kind == "samm":
+                result = chain(self.averaged, problems, generator, ChainOptions(steps=steps))
+            else:
+                schedule = Power(self.config.path.exponent)
+                result = euler(self.averaged, problems, generator, EulerOptions(steps, schedule))
+        right = (result.tokens == answers).all(-1).float().mean()
+        return {
+            "accuracy": float(right),
+            "stopped": float(result.stopped.float().mean()),
+            "mean_steps": float(result.steps.float().mean()),
+        }
+
+    # --- saving and resuming
+
+    def save(self, run: Path) -> None:
+        if self.world.first:
+            live = {f"live.{k}": v for k, v in self.network.state_dict().items()}
+            moments = {f"optimizer.{k}": v for k, v in self.optimizer.tensors().items()}
+            checkpoint.save(
+                run,
+                self.step,
+                self.config,
+                self.averaged.state_dict(),
+                {**live, **moments},
+                self.config.training.keep,
+            )
+        self.world.wait()
+
+    def restore(self, saved: checkpoint.Checkpoint) -> None:
+        """Go on from a checkpoint of the same configuration."""
+        self.averaged.load_state_dict(saved.model)
+        parts: dict[str, dict[str, Tensor]] = {"live": {}, "optimizer": {}}
+        for name, value in saved.train_state.items():
+            part, key = name.split(".", 1)
+            parts[part][key] = value
+        self.network.load_state_dict(parts["live"])
+        self.optimizer.restore(parts["optimizer"])
+        self.step = saved.step
+
+    def snapshot(self) -> list[Tensor]:
+        return [p.detach().clone() for p in self.network.parameters()]
+
+    def steps_for(self, minutes: float) -> int:
+        """How many steps fit, by a brief measurement that leaves no trace."""
+        weights = self.snapshot()
+        for _ in range(5 if self.compiled else 2):
+            self.train_step()
+        self._wait()
+        start, count = time.perf_counter(), 0
+        while count < 5 or (time.perf_counter() - start < 5 and count < 100):
+            self.train_step()
+            self._wait()
+            count += 1
+        per_step = self.world.add(torch.tensor([(time.perf_counter() - start) / count]))
+        self._reset(weights)
+        return max(1, int(minutes * 60 / (float(per_step) / self.world.size)))
+
+    def _reset(self, weights: list[Tensor]) -> None:
+        with torch.no_grad():
+            for p, q, value in zip(
+                self.network.parameters(), self.averaged.parameters(), weights, strict=True
+            ):
+                p.copy_(value)
+                q.copy_(value)
+        self.step = 0
+        self.set_steps(self.config.training.steps or 1)
+
+    def set_steps(self, steps: int) -> None:
+        """Fix the length of the run, with a fresh optimiser."""
+        self.config = replace(self.config, training=replace(self.config.training, steps=steps))
+        self.optimizer.zero()
+        self.optimizer = Optimizer(self.config.optimizer, self.network, steps)
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+def fit(trainer: Trainer, run: Path, log: Log) -> dict[str, Any]:
+    """Train to the end, with logs, evaluations and checkpoints; returns the last evaluation.
+
+    Ctrl-C and SIGTERM end the run after the current step, with a checkpoint.
+    """
+    options = trainer.config.training
+    assert options.steps is not None
+    interrupted: list[int] = []
+    handlers = _listen(interrupted)
+    last: dict[str, Any] = {}
+    try:
+        running, since, start = None, 0, time.perf_counter()
+        while trainer.step < options.steps:
+            terms = trainer.train_step()
+            running = terms if running is None else running + terms
+            since += 1
+            step, final = trainer.step, trainer.step == options.steps
+            if step % options.log_every == 0 or final or interrupted:
+                values = (trainer.world.add(running) / since).tolist()
+                spent = time.perf_counter() - start
+                log.losses(step, dict(zip(trainer.term_names, values, strict=True)), spent / since)
+                if not all(value == value for value in values):
+                    raise InputError(f"the loss is not a number at step {step}: {values}")
+                running, since, start = None, 0, time.perf_counter()
+            if step % options.evaluate_every == 0 or final:
+                if trainer.world.first:
+                    last = trainer.evaluate()
+                    log.evaluation(step, last)
+                trainer.world.wait()
+                start = time.perf_counter()
+            if step % options.checkpoint_every == 0 or final or interrupted:
+                trainer.save(run)
+                start = time.perf_counter()
+            if interrupted:
+                raise KeyboardInterrupt
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return last
+
+
+def _listen(interrupted: list[int]) -> dict[int, Any]:
+    """Note signals instead of dying of them; a second one does kill."""
+
+    def note(number: int, frame: Any) -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted.append(number)
+
+    try:
+        return {n: signal.signal(n, note) for n in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: somebody else handles signals
+        return {}
