@@ -65,6 +65,9 @@ class Network(nn.Module):
             if self.config.time == "additive":
                 state = state + condition[:, None]
                 condition = None
+        if torch.is_autocast_enabled(state.device.type):
+            # The residual stream too: most of the time goes into moving it through memory.
+            state = state.to(torch.get_autocast_dtype(state.device.type))
         turn = (self.cosine, self.sine)
         h = self.start.expand_as(state)
         for _ in range(self.config.loops if loops is None else loops):
