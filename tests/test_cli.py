@@ -22,6 +22,11 @@ def samm(*arguments: object, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **options)
 
 
+def heed_ctrl_c() -> None:
+    """Background jobs of a shell inherit a deaf ear to SIGINT, and so would their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_help_is_a_table_of_contents() -> None:
     shown = samm("--help")
     assert shown.returncode == 0
@@ -127,7 +132,7 @@ def test_ctrl_c_keeps_what_was_made(tmp_path: Path) -> None:
     path = tmp_path / "x.samm"
     command = [sys.executable, "-m", "samm", "data", "generate", "sudoku"]
     command += ["--count", "500000", "--out", str(path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
     state = Path(f"{path}.part.json")
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
