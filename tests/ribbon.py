@@ -36,6 +36,10 @@ class Ribbon(Task):
         return Symbols("RGB_")
 
     @property
+    def pad(self) -> int:
+        return PAD
+
+    @property
     def allowed(self) -> Tensor:
         return torch.ones(self.length, self.vocabulary, dtype=torch.bool)
 
@@ -49,7 +53,7 @@ class Ribbon(Task):
         if any(a == b < PAD for a, b in pairwise(tokens)):
             raise InputError("two neighbours have the same colour")
         state = torch.tensor(tokens)
-        return Problem(state, state != self.mask, state == PAD)
+        return self.problem(state)
 
     def encode_answer(self, text: str, problem: Problem) -> Tensor:
         answer = self.encode(text).tokens
@@ -85,4 +89,4 @@ class Ribbon(Task):
         answer = torch.tensor(colours + [PAD] * (self.longest - size))
         hidden = torch.from_numpy(random.random(self.longest) < 0.6) & (answer != PAD)
         tokens = torch.where(hidden, self.mask, answer)
-        return Example(Problem(tokens, ~hidden, answer == PAD), answer)
+        return Example(self.problem(tokens), answer)

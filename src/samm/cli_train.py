@@ -1,11 +1,10 @@
 """`samm train`."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from samm.errors import InputError
 
 
 def train(
@@ -33,19 +32,15 @@ def train(
     from samm.config import Config
     from samm.training.run import train as run_training
 
-    if minutes is not None and steps is not None:
-        raise InputError("--minutes and --steps contradict each other")
-    if minutes is not None and not minutes > 0:
-        raise InputError(f"--minutes {minutes}: expected more than 0")
     overrides = list(set_ or [])
     if data:
-        overrides.append("data.files=" + str([str(path) for path in data]))
-    if steps is not None:
-        overrides.append(f"training.steps={steps}")
+        overrides.append(
+            "data.files=" + json.dumps([str(path) for path in data], ensure_ascii=False)
+        )
     chosen = Config.read(config, overrides)
     try:
         result = run_training(
-            chosen, out, minutes, resume, device, tensorboard, wandb,
+            chosen, out, minutes, steps, resume, device, tensorboard, wandb,
             say=lambda text: typer.echo(text, err=True),
         )  # fmt: skip
     except KeyboardInterrupt:

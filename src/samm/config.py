@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import tomllib
 import types
 import typing
@@ -57,8 +58,8 @@ class NetworkConfig:
             raise InputError(
                 f"network.fewest_loops = {self.fewest_loops}: expected 1 to loops = {self.loops}"
             )
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"network.dropout = {self.dropout}: expected 0 ≤ dropout < 1")
+        _within(self, 0, 0.999, "dropout")
+        _within(self, 1.0, math.inf, "rotary_base")
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,16 @@ class PathConfig:
     """κ_t = t^a of the masking path."""
     uniform_share: float = 0.1
     """p_u of the hybrid path."""
+    time_exponent: float = 1.0
+    """t = u^b with u ~ U[0, 1]: above 1 favours early, emptier states."""
     blank_share: float = 0.5
     """Share of examples that start blank, at t = 0, where the chain starts too."""
 
     def __post_init__(self) -> None:
         _choice(self, "kind", "masking", "hybrid")
-        if not 0 <= self.blank_share <= 1:
-            raise InputError(f"path.blank_share = {self.blank_share}: expected between 0 and 1")
+        _within(self, 0, 1, "blank_share")
+        _within(self, 1e-6, 1 - 1e-6, "uniform_share")
+        _positive(self, "exponent", "time_exponent")
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,7 @@ class StatesConfig:
     def __post_init__(self) -> None:
         if not self.steps or min(self.steps) < 0 or sum(self.steps) <= 0:
             raise InputError(f"states.steps = {list(self.steps)}: expected weights ≥ 0, not all 0")
-        if not 0 <= self.probability <= 1:
-            raise InputError(f"states.probability = {self.probability}: expected 0 to 1")
+        _within(self, 0, 1, "probability")
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,8 @@ class ObjectiveConfig:
     def __post_init__(self) -> None:
         _choice(self, "kind", "samm", "cross_entropy", "gidd")
         _choice(self, "stop_norm", "mse", "l1")
+        _within(self, 0, 1e6, "commit_weight", "stop_weight", "exponent")
+        _positive(self, "epsilon", "largest")
 
 
 @dataclass(frozen=True)
@@ -142,13 +147,15 @@ class OptimizerConfig:
     clip: float = 1.0
     """Largest norm of the gradient."""
     ema: float = 0.999
-    """Decay of the averaged weights that are evaluated and released; 0 turns it off."""
+    """Decay of the averaged weights that are evaluated and released; 0: they are the live ones."""
 
     def __post_init__(self) -> None:
         _choice(self, "kind", "muon", "adamw", "adam")
         _positive(self, "rate", "muon_rate", "clip")
         if len(self.betas) != 2:
             raise InputError(f"optimizer.betas = {list(self.betas)}: expected two numbers")
+        _within(self, 0, 1, "final", "ema")
+        _within(self, 0, 1e9, "warmup", "decay", "muon_decay")
 
 
 @dataclass(frozen=True)
@@ -163,9 +170,13 @@ class DataConfig:
     """Rows to generate where no files are given."""
     held_out: int = 500
     """Rows kept from training for the accuracy that training shows."""
+    held_out_files: tuple[str, ...] = ()
+    """Measure it on these files instead, with all of `files` trained on (see `samm data split`);
+    the first `held_out` rows, shared out evenly."""
     augment: bool = True
 
     def __post_init__(self) -> None:
+        _positive(self, "generated", "held_out")
         if self.weights and len(self.weights) != len(self.files):
             raise InputError(
                 f"data.weights has {len(self.weights)} numbers for {len(self.files)} data.files"
@@ -199,8 +210,11 @@ class TrainingConfig:
             self, "batch_size", "log_every", "evaluate_every", "checkpoint_every", "keep",
             "part_megabytes", "evaluation_steps",
         )  # fmt: skip
-        if self.precision not in (None, "bfloat16", "float32"):
-            raise InputError(f"training.precision = {self.precision!r}: expected bfloat16, float32")
+        _within(self, 0, 2**62, "seed")
+        if self.steps is not None:
+            _positive(self, "steps")
+        if self.precision is not None:
+            _choice(self, "precision", "bfloat16", "float32")
 
 
 @dataclass(frozen=True)
@@ -309,6 +323,14 @@ def _choice(config: Any, name: str, *choices: str) -> None:
 
 def _positive(config: Any, *names: str) -> None:
     for name in names:
-        if not getattr(config, name) > 0:
+        if not 0 < getattr(config, name) < math.inf:
             section = type(config).__name__.removesuffix("Config").lower()
             raise InputError(f"{section}.{name} = {getattr(config, name)}: expected more than 0")
+
+
+def _within(config: Any, low: float, high: float, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if not low <= value <= high:
+            section = type(config).__name__.removesuffix("Config").lower()
+            raise InputError(f"{section}.{name} = {value}: expected {low:g} to {high:g}")

@@ -13,7 +13,7 @@ class Accuracy:
 
     n: int
     solved: float
-    """Every position right."""
+    """Answered right, stopped or not."""
     ci95: tuple[float, float]
     """Wilson's interval for `solved`."""
     stopped: float
@@ -23,9 +23,8 @@ class Accuracy:
     mean_steps: float
 
 
-def accuracy(answer: Answer, solutions: Tensor) -> Accuracy:
-    """Compare answers with the only solution of each problem [B, d]."""
-    right = (answer.tokens == solutions).all(-1)
+def accuracy(answer: Answer, right: Tensor) -> Accuracy:
+    """Of answers that are `right` [B] or not; see `Task.right`."""
     n = len(right)
     solved = int(right.sum())
     return Accuracy(

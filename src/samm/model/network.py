@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samm.config import NetworkConfig
-from samm.model.blocks import Block, TimeEmbedding
+from samm.model.blocks import Block, TimeEmbedding, zero
 from samm.model.heads import Heads
 from samm.model.positions import StateEmbedding, rotary_angles
 from samm.process.prediction import Prediction, committed_share
@@ -38,6 +38,9 @@ class Network(nn.Module):
         self.time = TimeEmbedding(config.width) if config.time != "none" else None
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.RMSNorm(config.width)
+        self.modulate = (
+            zero(nn.Linear(config.width, 2 * config.width)) if config.time == "adaln" else None
+        )
         self.tokens = nn.Linear(config.width, task.vocabulary)
         self.heads = Heads(config)
 
@@ -45,17 +48,17 @@ class Network(nn.Module):
         self,
         tokens: Tensor,
         clue: Tensor,
-        pad: Tensor | None = None,
         time: Tensor | None = None,
         loops: int | None = None,
     ) -> Prediction:
         """States [B, d] with clues [B, d].
 
-        `pad` marks positions beyond the end (None: there are none). `time` [B] conditions networks
-        that want one; by default it is the share of free positions that hold a token. `loops`
-        replaces the configured number.
+        `time` [B] conditions networks that want one; by default it is the share of free positions
+        that hold a token. `loops` replaces the configured number.
         """
-        seen = None if pad is None else ~pad[:, None, None, :]
+        seen = None  # [B, 1, 1, d] where something is padded
+        if self.task.pad is not None:
+            seen = ~(clue & (tokens == self.task.pad))[:, None, None, :]
         state = self.embedding(tokens, clue)
         condition = None
         if self.time is not None:
@@ -75,6 +78,9 @@ class Network(nn.Module):
             for block in self.blocks:
                 h = block(h, turn, seen, condition)
         h = self.norm(h)
+        if self.modulate is not None and condition is not None:
+            shift, scale = self.modulate(F.silu(condition))[:, None].chunk(2, -1)
+            h = h * (1 + scale) + shift
         logits = self.tokens(h).float()
         if self.config.logit_clip is not None:
             logits = logits.clamp(-self.config.logit_clip, self.config.logit_clip)

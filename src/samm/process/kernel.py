@@ -11,6 +11,7 @@ from torch import Tensor
 
 from samm.errors import InputError
 from samm.process.prediction import Prediction
+from samm.process.race import clocks, race
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,8 @@ class Noise:
 
     @classmethod
     def draw(cls, batch: int, length: int, vocabulary: int, generator: torch.Generator) -> "Noise":
-        device = generator.device
-        clocks = torch.empty(batch, length, vocabulary, device=device)
-        clocks.exponential_(generator=generator)
-        return cls(clocks, torch.rand(batch, length, generator=generator, device=device))
+        times = clocks(batch, length, vocabulary, generator=generator)
+        return cls(times, torch.rand(batch, length, generator=generator, device=times.device))
 
     def __getitem__(self, rows: slice) -> "Noise":
         return Noise(self.clocks[rows], self.chances[rows])
@@ -85,7 +84,7 @@ class Kernel:
     def step(self, prediction: Prediction, state: Tensor, clue: Tensor, noise: Noise) -> Tensor:
         """The next state, drawn from `transition`.  [B, d]"""
         mask = prediction.logits.shape[-1]
-        drawn = (self.tokens(prediction) / noise.clocks).argmax(-1)
+        drawn = race(self.tokens(prediction), noise.clocks)
         moved = torch.where(noise.chances < self.confidence(prediction), drawn, mask)
         fixed = clue | self.stops(prediction, state)[:, None]
         return torch.where(fixed, state, moved.to(state.dtype))

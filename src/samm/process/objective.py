@@ -140,9 +140,7 @@ class CrossEntropy(Objective):
 
     def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
         right = log_right(prediction, state.answers)
-        unused = 0 * (prediction.commit.sum() + prediction.stop.sum())
-        loss = cross_entropy(right, state.clue, share, self.all_positions, sums=False)
-        return {"ce": loss + unused}
+        return {"ce": cross_entropy(right, state.clue, share, self.all_positions, sums=False)}
 
 
 @dataclass(frozen=True)
@@ -171,8 +169,7 @@ class Gidd(Objective):
         ratio = true_here / model.gather(-1, here)[..., 0]
         weight = self.weights(state, true_here, t, vocabulary)
         loss = weight * (kl + ratio - ratio.log() - 1)
-        unused = 0 * (prediction.commit.sum() + prediction.stop.sum())
-        return {"elbo": (loss * ~state.clue).sum() * share.position + unused}
+        return {"elbo": (loss * ~state.clue).sum() * share.position}
 
     def weights(self, state: State, true_here: Tensor, t: Tensor, vocabulary: int) -> Tensor:
         masked, right = state.tokens == vocabulary, state.tokens == state.answers

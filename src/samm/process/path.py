@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from samm.errors import InputError
+from samm.process.race import draw
 from samm.process.schedule import Power, Schedule
 
 
@@ -27,7 +28,7 @@ class Path(ABC):
     ) -> Tensor:
         """x_t ~ p_t(· | x_0, x_1), with the clues in place.  [B, d]"""
         probabilities = self.marginal(answers, t, vocabulary)
-        state = race(probabilities, generator)
+        state = draw(probabilities, generator)
         return torch.where(clue, answers, state)
 
 
@@ -53,8 +54,8 @@ class Masking(Path):
         generator: torch.Generator,
     ) -> Tensor:
         """The same in one draw per position."""
-        draw = torch.rand(answers.shape, generator=generator, device=answers.device)
-        shown = clue | (draw < self.schedule.kappa(t)[:, None])
+        chance = torch.rand(answers.shape, generator=generator, device=answers.device)
+        shown = clue | (chance < self.schedule.kappa(t)[:, None])
         return torch.where(shown, answers, vocabulary)
 
 
@@ -107,9 +108,3 @@ class Hybrid(Path):
         u, c = 1 - t, self.noise(t)
         growth = c * (self.gamma / 2 * (1 - 2 * u) + u) / (u * (1 - u))  # c' + c / (1 - u)
         return 1 / ((1 + c) * (1 - u)), growth / (1 + c)
-
-
-def race(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """A draw from each distribution in the last dimension: the fastest of exponential clocks."""
-    clocks = torch.empty_like(probabilities).exponential_(generator=generator)
-    return (probabilities / clocks).argmax(-1)

@@ -9,7 +9,7 @@ import torch
 
 from samm.errors import InputError
 from samm.process.kernel import Kernel, Noise
-from samm.samplers.base import Model, padding
+from samm.samplers.base import Model
 from samm.tasks import Answer, Problem
 
 
@@ -51,9 +51,9 @@ def chain(
     steps = torch.full((count,), options.steps, device=tokens.device)
     confidence = torch.ones(tokens.shape, device=tokens.device)
     alive = torch.arange(count, device=tokens.device)  # the examples still in the batch
-    state, clue, pad = tokens, problems.clue, padding(problems.pad)
+    state, clue = tokens, problems.clue
     for step in range(options.steps + 1):
-        prediction = model(state, clue, pad)
+        prediction = model(state, clue)
         done = kernel.stops(prediction, state)
         if step < options.least_steps:
             done = torch.zeros_like(done)
@@ -71,5 +71,4 @@ def chain(
         if bool(leaving.any()):
             stay = ~leaving
             alive, state, clue = alive[stay], state[stay], clue[stay]
-            pad = None if pad is None else pad[stay]
     return Answer(tokens, stopped, steps, confidence)

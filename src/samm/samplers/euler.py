@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import torch
 
 from samm.errors import InputError
-from samm.process.path import race
+from samm.process.race import draw
 from samm.process.schedule import Power, Schedule
-from samm.samplers.base import Model, padding
+from samm.samplers.base import Model
 from samm.tasks import Answer, Problem
 
 
@@ -36,13 +36,13 @@ def euler(
 
     Masks that remain after the last step are filled from p.
     """
-    state, clue, pad = problems.tokens.clone(), problems.clue, padding(problems.pad)
+    state, clue = problems.tokens.clone(), problems.clue
     h = 1 / options.steps
     for step in range(options.steps + 1):
         t = torch.full((len(state),), min(step * h, 1.0), device=state.device)
-        prediction = model(state, clue, pad, t)
+        prediction = model(state, clue, t)
         probabilities = prediction.probabilities
-        drawn = race(probabilities, generator).to(state.dtype)
+        drawn = draw(probabilities, generator).to(state.dtype)
         masked = state == prediction.logits.shape[-1]
         if step == options.steps:
             state = torch.where(masked, drawn, state)

@@ -56,7 +56,7 @@ class Problem(_Batch):
     clue: Tensor
     """True at positions that are given and never change, padding included."""
     pad: Tensor
-    """True at positions beyond the end of this problem."""
+    """True at positions beyond the end of this problem; `Task.pad` stands there."""
 
     @property
     def free(self) -> Tensor:
@@ -173,6 +173,11 @@ class Task(ABC):
         return self.vocabulary
 
     @property
+    def pad(self) -> int | None:
+        """The token that fills the positions beyond the end, or None if all have one length."""
+        return None
+
+    @property
     def coordinates(self) -> Coordinates:
         return Coordinates.line(self.length)
 
@@ -180,6 +185,12 @@ class Task(ABC):
     def allowed(self) -> Tensor | None:
         """[d, K] bool: the tokens that can stand at a position, whatever the problem."""
         return None
+
+    def problem(self, tokens: Tensor) -> Problem:
+        """Clues, padding and masks [.., d] as a problem: what is not masked is given."""
+        clue = tokens != self.mask
+        pad = torch.zeros_like(clue) if self.pad is None else tokens == self.pad
+        return Problem(tokens, clue, pad)
 
     # --- text
 
@@ -220,6 +231,10 @@ class Task(ABC):
     def verify(self, problem: Problem, tokens: Tensor) -> Tensor:
         """[B] bool: is each row of `tokens` [B, d] a right answer? Needs no solution."""
         raise CannotVerify(f"task '{self.name}' cannot verify answers without their solutions")
+
+    def right(self, problem: Problem, tokens: Tensor, answers: Tensor) -> Tensor:
+        """[B] bool: by the rules, or by equality with the known answers [B, d] without them."""
+        return self.verify(problem, tokens) if self.can_verify else (tokens == answers).all(-1)
 
     def answers(self, problem: Problem) -> Iterator[Tensor] | None:
         """All right answers [d] of one problem, or None if the task cannot list them."""

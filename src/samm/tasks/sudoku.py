@@ -77,7 +77,7 @@ class Sudoku(Task):
         cells = self._cells_of(text)
         tokens = torch.tensor(cells)
         self._refuse_clashes(cells)
-        return self._problem(tokens)
+        return self.problem(tokens)
 
     def encode_answer(self, text: str, problem: Problem) -> Tensor:
         cells = self._cells_of(text)
@@ -96,7 +96,7 @@ class Sudoku(Task):
         tokens = self._tokens_of_lines(texts)
         if tokens is None or not bool(self._consistent(tokens).all()):
             return super().encode_many(texts)  # slower, but it can say what is wrong and where
-        return self._problem(tokens)
+        return self.problem(tokens)
 
     def encode_answers(self, texts: Sequence[str], problems: Problem) -> Tensor:
         tokens = self._tokens_of_lines(texts)
@@ -106,10 +106,6 @@ class Sudoku(Task):
 
     def decode(self, tokens: Tensor) -> str:
         return "".join("." if t == self.mask else DIGITS[t] for t in tokens.tolist())
-
-    def _problem(self, tokens: Tensor) -> Problem:
-        clue = tokens != self.mask
-        return Problem(tokens, clue, torch.zeros_like(clue))
 
     def _cells_of(self, text: str) -> list[int]:
         """The tokens of a puzzle or answer in any text form; blanks are the mask."""
@@ -204,7 +200,7 @@ class Sudoku(Task):
         from samm.data import sudoku_engine as engine
 
         puzzles, grids = engine.random_puzzles(1, seed, index, self.box)
-        return Example(self._problem(self.from_board(puzzles[0])), self.from_board(grids[0]))
+        return Example(self.problem(self.from_board(puzzles[0])), self.from_board(grids[0]))
 
     def make(
         self, seed: int, chunk: int, min_rating: float = 0.0

@@ -6,7 +6,7 @@
         config.json               what rebuilds task, network and run
         manifest.json             step, and size and SHA-256 of every file
 
-A file larger than the limit is cut into NAME.00, NAME.01, ... The folder gets its name only when
+A file larger than the limit is cut into NAME.0000, NAME.0001, ... The folder gets its name only when
 all of it is on disk. Nothing is ever unpickled.
 """
 
@@ -56,8 +56,9 @@ def save(
     home = run / "checkpoints"
     home.mkdir(parents=True, exist_ok=True)
     folder = home / f"step-{step:08d}"
+    for left_over in home.glob(".step-*.unfinished"):
+        shutil.rmtree(left_over, ignore_errors=True)
     unfinished = home / f".{folder.name}.unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
     try:
         contents = {
@@ -74,15 +75,24 @@ def save(
                 files[part] = {"size": len(piece), "sha256": digest}
         manifest = {"step": step, "files": files}
         _write(unfinished / MANIFEST, json.dumps(manifest, indent=1).encode())
-        if folder.exists():
-            shutil.rmtree(folder)
+        _sync(unfinished)
+        shutil.rmtree(folder, ignore_errors=True)  # of a run begun anew
         unfinished.rename(folder)
-    except BaseException:
+        _sync(home)
+    except BaseException as error:
         shutil.rmtree(unfinished, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise InputError(_unwritten(run, folder, error)) from None
         raise
     for old in steps(run)[:-keep]:
         shutil.rmtree(home / f"step-{old:08d}", ignore_errors=True)
     return folder
+
+
+def _unwritten(run: Path, folder: Path, error: OSError) -> str:
+    text = f"{folder} cannot be written: {error.strerror or error}"
+    good = steps(run)
+    return f"{text}; the checkpoint of step {good[-1]:,} is intact" if good else text
 
 
 def steps(run: Path) -> list[int]:
@@ -93,22 +103,28 @@ def steps(run: Path) -> list[int]:
 
 def load(run: str | Path) -> Checkpoint:
     """The newest checkpoint of a run folder, or a checkpoint folder itself."""
-    folder = Path(run)
-    if not (folder / MANIFEST).exists():
-        available = steps(folder)
-        if not available:
-            raise InputError(f"{folder} holds no checkpoint")
-        folder = folder / "checkpoints" / f"step-{available[-1]:08d}"
+    if (Path(run) / MANIFEST).exists():
+        return _load(Path(run))
+    available = steps(Path(run))
+    if not available:
+        raise InputError(f"{run} holds no checkpoint")
+    folder = Path(run) / "checkpoints" / f"step-{available[-1]:08d}"
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        files, step = manifest["files"], int(manifest["step"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / MANIFEST} cannot be read: {error}") from None
-    pieces = {name: _read(folder / name, files[name]) for name in sorted(files)}
+        return _load(folder)
+    except InputError as error:
+        if len(available) == 1:
+            raise
+        raise InputError(
+            f"{error}; remove {folder} to go on from the checkpoint of step {available[-2]:,}"
+        ) from None
+
+
+def _load(folder: Path) -> Checkpoint:
+    step, files = _manifest(folder)
     joined: dict[str, bytes] = {}
-    for part, piece in pieces.items():
-        name = re.sub(r"\.\d\d$", "", part)
-        joined[name] = joined.get(name, b"") + piece
+    for part in sorted(files):
+        name = re.sub(r"\.\d{4}$", "", part)
+        joined[name] = joined.get(name, b"") + _read(folder / part, *files[part])
     for name in ("config.json", "model.safetensors", "train_state.safetensors"):
         if name not in joined:
             raise InputError(f"{folder / MANIFEST} does not list {name}")
@@ -119,6 +135,19 @@ def load(run: str | Path) -> Checkpoint:
     except (SafetensorError, ValueError) as error:
         raise InputError(f"{folder}: {error}") from None
     return Checkpoint(step, config, model, train_state)
+
+
+def _manifest(folder: Path) -> tuple[int, dict[str, tuple[int, str]]]:
+    """Step, and size and digest of every file."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        files = {
+            str(name): (int(file["size"]), str(file["sha256"]))
+            for name, file in manifest["files"].items()
+        }
+        return int(manifest["step"]), files
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder / MANIFEST} cannot be read: {error}") from None
 
 
 def load_network(run: str | Path, device: torch.device | str = "cpu") -> Network:
@@ -137,7 +166,7 @@ def _pieces(name: str, content: bytes, limit: int) -> dict[str, bytes]:
     if len(content) <= limit:
         return {name: content}
     starts = range(0, len(content), limit)
-    return {f"{name}.{i:02d}": content[start : start + limit] for i, start in enumerate(starts)}
+    return {f"{name}.{i:04d}": content[start : start + limit] for i, start in enumerate(starts)}
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -147,12 +176,20 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _read(path: Path, expected: Mapping[str, Any]) -> bytes:
+def _sync(folder: Path) -> None:
+    """Make the names in a folder survive a power cut, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
+def _read(path: Path, size: int, digest: str) -> bytes:
     if not path.exists():
         raise InputError(f"{path} is missing from the checkpoint")
     content = path.read_bytes()
-    if len(content) != expected["size"]:
-        raise InputError(f"{path} is truncated: {len(content)} bytes, not {expected['size']}")
-    if hashlib.sha256(content).hexdigest() != expected["sha256"]:
+    if len(content) != size:
+        raise InputError(f"{path} is truncated: {len(content)} bytes, not {size}")
+    if hashlib.sha256(content).hexdigest() != digest:
         raise InputError(f"{path} was altered: it does not match its checksum")
     return content

@@ -49,6 +49,12 @@ class World:
             distributed.all_reduce(value)
         return value
 
+    def any(self, flag: bool, device: torch.device) -> bool:
+        """Is `flag` set in any process?"""
+        if self.size == 1:
+            return flag
+        return bool(self.add(torch.tensor(float(flag), device=device)) > 0)
+
     def wait(self) -> None:
         if self.size > 1:
             distributed.barrier()

@@ -1,7 +1,10 @@
 """What a run tells: JSON lines always, a live line on stderr, TensorBoard and W&B if asked for."""
 
 import json
+import sys
 import time
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,36 +26,42 @@ def peak_flops(device: torch.device) -> float | None:
     return next((rate for key, rate in PEAK_FLOPS.items() if key in name), None)
 
 
+@dataclass(frozen=True)
+class Speed:
+    """What a log needs to know of a run to speak of its speed."""
+
+    start: int
+    """The step at which this process begins."""
+    steps: int
+    """The length of the run."""
+    puzzles: int
+    """Per step."""
+    flops: float
+    """Per step."""
+    peak: float | None
+    """The matrix rate of all devices together, where it is known."""
+
+
 class Log:
     """The log of one run; silent in all processes but the first."""
 
     def __init__(
         self,
         run: Path,
-        start: int,
-        steps: int,
-        puzzles_per_step: int,
-        flops_per_step: float,
-        peak: float | None,
+        speed: Speed,
         quiet: bool = False,
         tensorboard: bool = False,
         wandb: str | None = None,
     ) -> None:
-        self.quiet, self.puzzles, self.flops, self.peak = (
-            quiet,
-            puzzles_per_step,
-            flops_per_step,
-            peak,
-        )
+        self.quiet, self.speed = quiet, speed
         self.path = run / "metrics.jsonl"
-        self.began = time.time()
         self.writers: list[Any] = []
         if quiet:
             return
-        _forget_after(self.path, start)
+        _forget_after(self.path, speed.start)
         self.file = self.path.open("a", encoding="utf-8")
         if tensorboard:
-            self.writers.append(_TensorBoard(run))
+            self.writers.append(_TensorBoard(run, speed.start))
         if wandb:
             self.writers.append(_Wandb(run, wandb))
         self.progress = Progress(
@@ -65,40 +74,44 @@ class Log:
             console=Console(stderr=True),
             disable=not Console(stderr=True).is_terminal,
         )
-        self.line = self.progress.add_task("", total=steps, completed=start)
-        self.shown: dict[str, float] = {}
+        self.line = self.progress.add_task("", total=speed.steps, completed=speed.start)
+        self.shown: dict[str, str] = {}
         self.progress.start()
 
     def losses(self, step: int, terms: dict[str, float], seconds_per_step: float) -> None:
         """Mean loss terms since the last call."""
-        speed = self.puzzles / seconds_per_step
-        values = {"loss": sum(terms.values()), **terms, "puzzles_per_second": speed}
-        if self.peak:
-            values["mfu"] = self.flops / seconds_per_step / self.peak
+        if self.quiet:
+            return
+        rate = self.speed.puzzles / seconds_per_step
+        values = {"loss": sum(terms.values()), **terms, "puzzles_per_second": rate}
+        shown = [f"{name} {value:.4f}" for name, value in terms.items()]
+        shown.append(f"{rate:,.0f} puzzles/s")
+        if self.speed.peak:
+            values["mfu"] = self.speed.flops / seconds_per_step / self.speed.peak
+            shown.append(f"MFU {values['mfu']:.0%}")
+        if self.progress.disable:  # a bar would say how long it still takes
+            left = timedelta(seconds=round((self.speed.steps - step) * seconds_per_step))
+            shown.append(f"{left} left")
+        self.shown["losses"] = "  ".join(shown)
         self._write(step, values)
 
     def evaluation(self, step: int, values: dict[str, float]) -> None:
+        """Accuracy on the held-out puzzles."""
+        if self.quiet:
+            return
+        self.shown["evaluation"] = f"solved {values['accuracy']:.1%}"
         self._write(step, {f"held_out_{key}": value for key, value in values.items()})
 
     def _write(self, step: int, values: dict[str, float]) -> None:
-        if self.quiet:
-            return
         row = {"step": step, "time": round(time.time(), 3), **values}
         self.file.write(json.dumps(row) + "\n")
         self.file.flush()
         for writer in self.writers:
             writer.add(step, values)
-        self.shown |= values
-        parts = [f"loss {self.shown.get('loss', 0):.4f}"]
-        if "held_out_accuracy" in self.shown:
-            parts.append(f"solved {self.shown['held_out_accuracy']:.1%}")
-        if "puzzles_per_second" in self.shown:
-            parts.append(f"{self.shown['puzzles_per_second']:,.0f} puzzles/s")
-        if "mfu" in self.shown:
-            parts.append(f"MFU {self.shown['mfu']:.0%}")
-        self.progress.update(self.line, completed=step, description="  ".join(parts))
+        description = "  ".join(self.shown.values())
+        self.progress.update(self.line, completed=step, description=description)
         if self.progress.disable:
-            Console(stderr=True, highlight=False).print(f"step {step:,}: {', '.join(parts)}")
+            sys.stderr.write(f"step {step:,}/{self.speed.steps:,}  {description}\n")
 
     def close(self) -> None:
         if not self.quiet:
@@ -113,16 +126,18 @@ def _forget_after(path: Path, step: int) -> None:
     if path.exists():
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-        path.write_text("".join(kept), encoding="utf-8")
+        shorter = path.with_suffix(".part")
+        shorter.write_text("".join(kept), encoding="utf-8")
+        shorter.replace(path)
 
 
 class _TensorBoard:
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, start: int) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise InputError("TensorBoard is not installed: pip install 'samm[logging]'") from None
-        self.writer: Any = SummaryWriter(str(run / "tensorboard"))
+        self.writer: Any = SummaryWriter(str(run / "tensorboard"), purge_step=start + 1)
 
     def add(self, step: int, values: dict[str, float]) -> None:
         for name, value in values.items():

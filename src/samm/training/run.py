@@ -1,6 +1,6 @@
 """From a configuration to a finished run folder: data, resume, training, curves."""
 
-import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +15,16 @@ from samm.data.format import Dataset
 from samm.errors import InputError
 from samm.tasks import Task
 from samm.training import checkpoint, distributed
-from samm.training.log import Log, curves, peak_flops
-from samm.training.trainer import Trainer, fit
+from samm.training.log import Log, curves
+from samm.training.loop import fit
+from samm.training.trainer import Trainer
 
 
 def train(
     config: Config,
     run: Path,
     minutes: float | None = None,
+    steps: int | None = None,
     resume: bool = False,
     device: str | None = None,
     tensorboard: bool = False,
@@ -31,20 +33,46 @@ def train(
 ) -> dict[str, Any]:
     """Train as configured into the folder `run`; returns the last evaluation.
 
-    `minutes` measures the speed and fixes the number of steps, which the run's configuration then
-    holds. `resume` goes on from the newest checkpoint, exactly.
+    `steps` replaces the configured number of steps; `minutes` measures the speed and fixes the
+    number that fits, which the run's configuration then holds, so that it can be repeated. `resume`
+    goes on from the newest checkpoint, exactly; a run begun keeps its length.
     """
+    if minutes is not None and steps is not None:
+        raise InputError("minutes and steps contradict each other: give one of them")
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise InputError(f"{minutes:g} minutes: expected more than 0")
     world, given = distributed.join()
-    device = given or device
-    saved = _saved(config, run, resume, minutes)
-    if saved is not None:
-        config = saved.config
-    if minutes is None and config.training.steps is None:
-        raise InputError("how long? give --minutes, --steps, or training.steps")
-    if not world.first:
-        say = _silent
-    training, held_out = datasets(config, say)
-    trainer = Trainer(config, training, held_out, world, device)
+    try:
+        saved = _saved(config, run, resume, steps)
+        if saved is not None:
+            config = saved.config
+        elif steps is not None:
+            config = replace(config, training=replace(config.training, steps=steps))
+        if minutes is None and config.training.steps is None:
+            raise InputError("how long? give --minutes, --steps, or training.steps")
+        say = say if world.first else _silent
+        trainer = Trainer(config, *datasets(config, say), world, given or device)
+        _begin(trainer, run, saved, minutes, say)
+        log = Log(run, trainer.speed(), not world.first, tensorboard, wandb)
+        try:
+            result = fit(trainer, run, log)
+        finally:
+            log.close()
+    finally:
+        distributed.leave()
+    if world.first:
+        curves(run)
+    return result
+
+
+def _begin(
+    trainer: Trainer,
+    run: Path,
+    saved: checkpoint.Checkpoint | None,
+    minutes: float | None,
+    say: Callable[[str], None],
+) -> None:
+    """Bring the trainer to its first step, or back to where it was."""
     say(
         f"{trainer.network.parameter_count:,} parameters, "
         f"{trainer.network.flops() / 1e9:.2f} GFLOP per prediction, on {trainer.device} "
@@ -53,27 +81,12 @@ def train(
     if saved is not None:
         trainer.restore(saved)
         say(f"resuming at step {saved.step:,}")
-    elif minutes is not None:
+        return
+    if minutes is not None:
         steps = trainer.steps_for(minutes)
         trainer.set_steps(steps)
         say(f"{steps:,} steps fit into {minutes:g} minutes")
-    if world.first:
-        run.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(trainer.config.table(), indent=1)
-        (run / "config.json").write_text(text + "\n", encoding="utf-8")
-    steps = trainer.config.training.steps or 0
-    log = Log(
-        run, trainer.step, steps, config.training.batch_size, trainer.flops_per_step,
-        peak_flops(trainer.device), not world.first, tensorboard, wandb,
-    )  # fmt: skip
-    try:
-        result = fit(trainer, run, log)
-    finally:
-        log.close()
-        distributed.leave()
-    if world.first:
-        curves(run)
-    return result
+    trainer.save(run)  # so that even a run killed in its first steps goes on exactly
 
 
 def _silent(text: str) -> None:
@@ -81,7 +94,7 @@ def _silent(text: str) -> None:
 
 
 def _saved(
-    config: Config, run: Path, resume: bool, minutes: float | None
+    config: Config, run: Path, resume: bool, steps: int | None
 ) -> checkpoint.Checkpoint | None:
     """The checkpoint to go on from. A run folder is never overwritten by accident."""
     if not checkpoint.steps(run):
@@ -96,17 +109,31 @@ def _saved(
             raise InputError(
                 f"{run} was begun with another [{section}]: {there.table()[section]}, not {value}"
             )
+    if steps not in (None, saved.config.training.steps):
+        raise InputError(
+            f"{run} was begun with {saved.config.training.steps} steps, which its learning rate "
+            f"follows; it cannot become {steps}"
+        )
     return saved
 
 
 def datasets(config: Config, say: Callable[[str], None]) -> tuple[list[Dataset], Dataset]:
-    """Training sets and the held-out rows; no training row is equivalent to a held-out one."""
+    """Training sets and the held-out rows; no training row is equivalent to a held-out one.
+
+    (That of `held_out_files` is in the hands of who made them.)
+    """
     task = tasks.from_spec(config.task)
     if config.data.files:
         sets = [convert.load(path, task) for path in config.data.files]
     else:
         sets = [_generate(task, config.data.generated, config.training.seed)]
-    wanted = min(config.data.held_out, sum(map(len, sets)) // 10)
+    if files := config.data.held_out_files:
+        share = math.ceil(config.data.held_out / len(files))
+        return sets, _join(task, [convert.load(path, task, limit=share) for path in files])
+    total = sum(map(len, sets))
+    wanted = min(config.data.held_out, total // 10)
+    if not wanted:
+        raise InputError(f"{total} rows to train on and to hold some out of: expected 10 or more")
     weights = np.array(config.data.weights or [len(s) for s in sets], float)
     counts = np.ceil(wanted * weights / weights.sum()).astype(int)
     random = np.random.default_rng(config.training.seed)
@@ -133,10 +160,16 @@ def datasets(config: Config, say: Callable[[str], None]) -> tuple[list[Dataset],
         f"{sum(map(len, kept)):,} training rows, {sum(map(len, held)):,} held out; "
         "nothing equivalent in both"
     )
-    joined = [
-        np.concatenate([getattr(h, n) for h in held]) for n in ("tokens", "answers", "ratings")
-    ]
-    return kept, Dataset(task, joined[0], joined[1], joined[2], {})
+    return kept, _join(task, held)
+
+
+def _join(task: Task, parts: list[Dataset], rows: int | None = None) -> Dataset:
+    """One data set of several, or of its first `rows`."""
+    tokens, answers, ratings = (
+        np.concatenate([getattr(part, name) for part in parts])[:rows]
+        for name in ("tokens", "answers", "ratings")
+    )
+    return Dataset(task, tokens, answers, ratings, {})
 
 
 def _generate(task: Task, rows: int, seed: int) -> Dataset:
@@ -147,6 +180,4 @@ def _generate(task: Task, rows: int, seed: int) -> Dataset:
     while sum(map(len, parts)) < rows:
         parts.append(next(stream))
     stream.close()
-    tokens = np.concatenate([p.tokens for p in parts])[:rows]
-    answers = np.concatenate([p.answers for p in parts])[:rows]
-    return Dataset(task, tokens, answers, np.full(rows, np.nan, np.float32), {})
+    return _join(task, parts, rows)

@@ -34,6 +34,7 @@ class States:
     """
 
     path: Path
+    time_exponent: float
     blank_share: float
     step_weights: tuple[float, ...]
     probability: float
@@ -44,6 +45,7 @@ class States:
         states = config.states
         return cls(
             build_path(config),
+            config.path.time_exponent,
             config.path.blank_share,
             states.steps,
             states.probability,
@@ -68,12 +70,12 @@ class States:
     ) -> State:
         """States for problems [B, d] (clues and masks) with answers [B, d].
 
-        x_t from the path with t = 0 for a share of the batch and t ~ U[0, 1] for the rest; then n
+        x_t from the path with t = 0 for a share of the batch and t = u^b for the rest; then n
         kernel steps, n drawn from `step_weights` by `seed`. No gradient flows through them.
         """
         batch, device = len(tokens), tokens.device
         clue = tokens != self.vocabulary
-        t = torch.rand(batch, generator=generator, device=device)
+        t = torch.rand(batch, generator=generator, device=device) ** self.time_exponent
         blank = torch.rand(batch, generator=generator, device=device) < self.blank_share
         t = torch.where(blank, torch.zeros_like(t), t)
         start = self.path.sample(answers, clue, t, self.vocabulary, generator)

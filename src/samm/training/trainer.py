@@ -6,12 +6,10 @@ processes that share a batch compute what one would.
 """
 
 import contextlib
-import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +18,6 @@ from samm import runtime, tasks
 from samm.config import Config
 from samm.data.batches import Batches
 from samm.data.format import Dataset
-from samm.errors import InputError
 from samm.model import Network
 from samm.process.objective import CrossEntropy, Gidd, Objective, Samm, Share, State
 from samm.process.path import Hybrid
@@ -29,9 +26,8 @@ from samm.process.schedule import Power
 from samm.randomness import mix
 from samm.samplers.chain import ChainOptions, chain
 from samm.samplers.euler import EulerOptions, euler
-from samm.tasks import Problem
 from samm.training import checkpoint, distributed
-from samm.training.log import Log
+from samm.training.log import Speed, peak_flops
 from samm.training.optimizer import Optimizer, average
 from samm.training.states import States, build_path
 
@@ -144,15 +140,12 @@ class Trainer:
         loss.backward()  # type: ignore[no-untyped-call]
         self.world.add_gradients(self.network.parameters())
         self.optimizer.step(number)
-        if self.config.optimizer.ema:
-            average(
-                self.averaged.parameters(),
-                self.network.parameters(),
-                self.config.optimizer.ema,
-                number,
-            )
-        else:
-            self.averaged.load_state_dict(self.network.state_dict())
+        average(
+            self.averaged.parameters(),
+            self.network.parameters(),
+            self.config.optimizer.ema,
+            number,
+        )
         self.step += 1
         return terms
 
@@ -171,13 +164,23 @@ class Trainer:
         passes = 3 + self.states.mean_steps
         return passes * self.network.flops() * self.config.training.batch_size
 
+    def speed(self) -> Speed:
+        """What the log has to know."""
+        training, peak = self.config.training, peak_flops(self.device)
+        return Speed(
+            self.step,
+            training.steps or 0,
+            training.batch_size,
+            self.flops_per_step,
+            peak and peak * self.world.size,
+        )
+
     @torch.no_grad()
     def evaluate(self) -> dict[str, float]:
         """Accuracy of the averaged network on the held-out rows, by chain or Euler steps."""
         tokens = torch.from_numpy(self.held_out.tokens.astype("int64")).to(self.device)
         answers = torch.from_numpy(self.held_out.answers.astype("int64")).to(self.device)
-        clue = tokens != self.task.mask
-        problems = Problem(tokens, clue, torch.zeros_like(clue))
+        problems = self.task.problem(tokens)
         generator = torch.Generator(self.device).manual_seed(self.config.training.seed)
         steps = self.config.training.evaluation_steps
         with self.autocast():
@@ -186,9 +189,9 @@ class Trainer:
             else:
                 schedule = Power(self.config.path.exponent)
                 result = euler(self.averaged, problems, generator, EulerOptions(steps, schedule))
-        right = (result.tokens == answers).all(-1).float().mean()
+        right = self.task.right(problems, result.tokens, answers)
         return {
-            "accuracy": float(right),
+            "accuracy": float(right.float().mean()),
             "stopped": float(result.stopped.float().mean()),
             "mean_steps": float(result.steps.float().mean()),
         }
@@ -220,95 +223,30 @@ class Trainer:
         self.optimizer.restore(parts["optimizer"])
         self.step = saved.step
 
-    def snapshot(self) -> list[Tensor]:
-        return [p.detach().clone() for p in self.network.parameters()]
-
     def steps_for(self, minutes: float) -> int:
         """How many steps fit, by a brief measurement that leaves no trace."""
-        weights = self.snapshot()
-        for _ in range(5 if self.compiled else 2):
-            self.train_step()
-        self._wait()
+        before = {k: v.clone() for k, v in self.network.state_dict().items()}
+        self._steps(3)  # compiles
         start, count = time.perf_counter(), 0
         while count < 5 or (time.perf_counter() - start < 5 and count < 100):
-            self.train_step()
-            self._wait()
-            count += 1
-        per_step = self.world.add(torch.tensor([(time.perf_counter() - start) / count]))
-        self._reset(weights)
-        return max(1, int(minutes * 60 / (float(per_step) / self.world.size)))
-
-    def _reset(self, weights: list[Tensor]) -> None:
-        with torch.no_grad():
-            for p, q, value in zip(
-                self.network.parameters(), self.averaged.parameters(), weights, strict=True
-            ):
-                p.copy_(value)
-                q.copy_(value)
+            self._steps(5)
+            count += 5
+        seconds = torch.tensor([(time.perf_counter() - start) / count], device=self.device)
+        per_step = float(self.world.add(seconds)) / self.world.size
+        self.network.load_state_dict(before)
+        self.averaged.load_state_dict(before)
         self.step = 0
-        self.set_steps(self.config.training.steps or 1)
+        return max(1, int(minutes * 60 / per_step))
+
+    def _steps(self, count: int) -> None:
+        """Train, and wait until the device has done it."""
+        for _ in range(count):
+            self.train_step()
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
 
     def set_steps(self, steps: int) -> None:
         """Fix the length of the run, with a fresh optimiser."""
         self.config = replace(self.config, training=replace(self.config.training, steps=steps))
         self.optimizer.zero()
         self.optimizer = Optimizer(self.config.optimizer, self.network, steps)
-
-    def _wait(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
-
-
-def fit(trainer: Trainer, run: Path, log: Log) -> dict[str, Any]:
-    """Train to the end, with logs, evaluations and checkpoints; returns the last evaluation.
-
-    Ctrl-C and SIGTERM end the run after the current step, with a checkpoint.
-    """
-    options = trainer.config.training
-    assert options.steps is not None
-    interrupted: list[int] = []
-    handlers = _listen(interrupted)
-    last: dict[str, Any] = {}
-    try:
-        running, since, start = None, 0, time.perf_counter()
-        while trainer.step < options.steps:
-            terms = trainer.train_step()
-            running = terms if running is None else running + terms
-            since += 1
-            step, final = trainer.step, trainer.step == options.steps
-            if step % options.log_every == 0 or final or interrupted:
-                values = (trainer.world.add(running) / since).tolist()
-                spent = time.perf_counter() - start
-                log.losses(step, dict(zip(trainer.term_names, values, strict=True)), spent / since)
-                if not all(value == value for value in values):
-                    raise InputError(f"the loss is not a number at step {step}: {values}")
-                running, since, start = None, 0, time.perf_counter()
-            if step % options.evaluate_every == 0 or final:
-                if trainer.world.first:
-                    last = trainer.evaluate()
-                    log.evaluation(step, last)
-                trainer.world.wait()
-                start = time.perf_counter()
-            if step % options.checkpoint_every == 0 or final or interrupted:
-                trainer.save(run)
-                start = time.perf_counter()
-            if interrupted:
-                raise KeyboardInterrupt
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    return last
-
-
-def _listen(interrupted: list[int]) -> dict[int, Any]:
-    """Note signals instead of dying of them; a second one does kill."""
-
-    def note(number: int, frame: Any) -> None:
-        if interrupted:
-            raise KeyboardInterrupt
-        interrupted.append(number)
-
-    try:
-        return {n: signal.signal(n, note) for n in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: somebody else handles signals
-        return {}
