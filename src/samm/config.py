@@ -21,16 +21,21 @@ class NetworkConfig:
     width: int = 256
     """Features per position."""
     heads: int = 4
+    """Attention heads."""
     layers: int = 2
+    """Blocks of attention and MLP."""
     loops: int = 8
     """The layers run this often, with shared weights; each time the state is embedded again."""
     fewest_loops: int | None = None
     """In training, draw the number of loops from here to `loops` for every batch."""
     mlp_ratio: int = 4
+    """Hidden features of the MLP per feature of the trunk."""
     dropout: float = 0.0
+    """On the output of attention and MLP, and on the attention weights."""
     rotary: str = "axes"
     """axes: the task's own axes; line: the index in the sequence alone."""
     rotary_base: float = 10.0
+    """The pairs of a head turn by coordinate · base^(-k/n), k = 0 .. n - 1."""
     groups: bool = True
     """Learned embeddings of the task's groups (row, column, box)."""
     positions: bool = True
@@ -42,6 +47,7 @@ class NetworkConfig:
     head_width: int | None = None
     """Hidden features of the commit and stop heads; default half of `width`."""
     head_layers: int = 2
+    """Linear maps of the commit and stop heads."""
     logit_clip: float | None = None
     """Clamp token logits to ± this."""
 
@@ -101,20 +107,30 @@ class StatesConfig:
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """The loss; see process/objective.py for what each option means."""
+    """The loss; process/objective.py has the formulas."""
 
     kind: str = "samm"
     """samm, cross_entropy (DFM), or gidd."""
     commit_weight: float = 0.1
+    """λ_c"""
     stop_weight: float = 0.5
+    """λ_s"""
     epsilon: float = 0.05
+    """ε of the weight w(c) = (1 - c + ε)^-k."""
     exponent: float = 1.0
+    """k of the weight w(c)."""
     stop_norm: str = "mse"
+    """mse (the paper's appendix), or l1 (eq:loss)."""
     weight_attached: bool = False
+    """Let gradients flow through w(c)."""
     coupled: bool = False
+    """Let gradients of L_commit flow into p (eq:loss as printed)."""
     all_positions: bool = False
+    """Cross-entropy at clues too."""
     sums: bool = False
+    """Sums over the positions of an example, as the paper, instead of batch-wide means."""
     calibrated: bool = False
+    """Instead of L_commit: cross-entropy of c on "the token drawn here is right"."""
     dynamic: bool = True
     """gidd: dynamic instead of clipped weights."""
     largest: float = 1.0
@@ -134,10 +150,13 @@ class OptimizerConfig:
     kind: str = "muon"
     """muon (hidden matrices by Muon, the rest by AdamW), adamw, or adam."""
     muon_rate: float = 0.02
+    """Learning rate of Muon, in torch's own scaling."""
     muon_decay: float = 0.02
+    """Weight decay of Muon."""
     rate: float = 1e-3
     """Learning rate of AdamW."""
     betas: tuple[float, ...] = (0.9, 0.95)
+    """Of AdamW."""
     decay: float = 0.0
     """Weight decay of AdamW."""
     warmup: int = 300
@@ -174,6 +193,7 @@ class DataConfig:
     """Measure it on these files instead, with all of `files` trained on (see `samm data split`);
     the first `held_out` rows, shared out evenly."""
     augment: bool = True
+    """Map every drawn problem by a random symmetry of the task."""
 
     def __post_init__(self) -> None:
         _positive(self, "generated", "held_out")
@@ -188,16 +208,21 @@ class TrainingConfig:
     """How long, how much at once, and what is written on the way."""
 
     batch_size: int = 1024
+    """Problems per step, over all processes together."""
     steps: int | None = None
     """Length of the run; `--minutes` fills it in."""
     seed: int = 0
+    """Everything in a run follows from it."""
     compile: bool | None = None
     """torch.compile; default: on a GPU."""
     precision: str | None = None
     """bfloat16 or float32 activations; default: what the device is best at."""
     log_every: int = 50
+    """Steps between two lines of the log."""
     evaluate_every: int = 1000
+    """Steps between two looks at the held-out problems."""
     checkpoint_every: int = 1000
+    """Steps between two checkpoints."""
     keep: int = 2
     """Checkpoints kept."""
     part_megabytes: int = 16
@@ -222,13 +247,21 @@ class Config:
     """One experiment."""
 
     task: dict[str, Any] = field(default_factory=lambda: {"name": "sudoku"})
+    """Name and options of the task."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    """The network T_θ."""
     path: PathConfig = field(default_factory=PathConfig)
+    """Where states start."""
     states: StatesConfig = field(default_factory=StatesConfig)
+    """How they go on."""
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    """What is minimised."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    """By what."""
     data: DataConfig = field(default_factory=DataConfig)
+    """On what."""
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    """For how long."""
 
     def __post_init__(self) -> None:
         if (self.objective.kind == "gidd") != (self.path.kind == "hybrid"):

@@ -52,7 +52,7 @@ class Kernel:
 
     def tokens(self, prediction: Prediction) -> Tensor:
         """p at the token temperature.  [B, d, K]"""
-        logits = prediction.logits.float()
+        logits = prediction.logits
         if self.token_temperature == 0:
             likeliest = logits.argmax(-1)
             return torch.nn.functional.one_hot(likeliest, logits.shape[-1]).to(logits.dtype)
@@ -60,7 +60,7 @@ class Kernel:
 
     def confidence(self, prediction: Prediction) -> Tensor:
         """c at the commit temperature.  [B, d]"""
-        commit = prediction.commit.float()
+        commit = prediction.commit
         if self.commit_temperature == 0:
             return (commit > 0).to(commit.dtype)
         return torch.sigmoid(commit / self.commit_temperature)

@@ -58,7 +58,7 @@ class Objective(ABC):
 
 def log_right(prediction: Prediction, answers: Tensor) -> Tensor:
     """log p(x_1 | z) at every position.  [B, d]"""
-    return F.log_softmax(prediction.logits.float(), -1).gather(-1, answers[..., None])[..., 0]
+    return F.log_softmax(prediction.logits, -1).gather(-1, answers[..., None])[..., 0]
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class Samm(Objective):
         free = (~state.clue).float()
         position = share.example if self.sums else share.position
         right = log_right(prediction, state.answers)
-        commit = self.commit(prediction.commit.float(), right)
-        gap = prediction.progress.float() - progress_target(state.tokens, state.answers, state.clue)
+        commit = self.commit(prediction.commit, right)
+        gap = prediction.progress - progress_target(state.tokens, state.answers, state.clue)
         stop = gap.abs() if self.stop_norm == "l1" else gap**2
         return {
             "ce": cross_entropy(right, state.clue, share, self.all_positions, self.sums),
@@ -160,7 +160,7 @@ class Gidd(Objective):
     def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
         vocabulary = prediction.logits.shape[-1]
         t = state.time.clamp(1e-4, 1 - 1e-4)
-        clean = F.pad(prediction.logits.float().softmax(-1), (0, 1))  # [B, d, K + 1]
+        clean = F.pad(prediction.logits.softmax(-1), (0, 1))  # [B, d, K + 1]
         model = self.path.blur(clean, t).clamp(min=1e-12)
         true = self.path.marginal(state.answers, t, vocabulary)
         kl = torch.special.xlogy(true, true / model).sum(-1)

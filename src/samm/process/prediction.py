@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Prediction:
-    """T_θ(z) of eq:network, before the softmax and the sigmoids."""
+    """T_θ(z) of eq:network, before the softmax and the sigmoids; float32 whatever the network."""
 
     logits: Tensor
     """[B, d, K]; p = softmax(logits) is the prediction, the mask is not among the tokens."""

@@ -6,8 +6,8 @@
         config.json               what rebuilds task, network and run
         manifest.json             step, and size and SHA-256 of every file
 
-A file larger than the limit is cut into NAME.0000, NAME.0001, ... The folder gets its name only when
-all of it is on disk. Nothing is ever unpickled.
+A file larger than the limit is cut into NAME.0000, NAME.0001, ... The folder gets its name only
+when all of it is on disk. Nothing is ever unpickled.
 """
 
 import hashlib

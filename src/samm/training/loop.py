@@ -71,7 +71,7 @@ def fit(trainer: Trainer, run: Path, log: Log) -> dict[str, Any]:
     """
     options, world = trainer.config.training, trainer.world
     assert options.steps is not None
-    last: dict[str, Any] = {}
+    last: dict[str, Any] = trainer.evaluate() if trainer.step == options.steps else {}
     meter = Meter(trainer)
     with Interrupts() as interrupts:
         while trainer.step < options.steps:

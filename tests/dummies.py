@@ -1,0 +1,36 @@
+"""Networks with a known posterior, for tests without training."""
+
+import torch
+from torch import Tensor
+
+from samm.process.prediction import Prediction, progress_target
+
+
+class Knowing:
+    """Knows the answers: right with probability `skill` at every position, whatever the state.
+
+    Confidence `commit`; progress is the truth. Clues tell it which problem it is looking at.
+    """
+
+    def __init__(
+        self, answers: Tensor, clue: Tensor, vocabulary: int, skill: float, commit: float = 0.8
+    ) -> None:
+        self.answers, self.clue, self.vocabulary = answers, clue, vocabulary
+        self.skill, self.commit = skill, commit
+        self.calls: list[int] = []
+        """Batch size of every call."""
+        self.times: list[Tensor | None] = []
+
+    def __call__(self, tokens: Tensor, clue: Tensor, time: Tensor | None = None) -> Prediction:
+        self.calls.append(len(tokens))
+        self.times.append(time)
+        keys = torch.where(self.clue, self.answers, -1)
+        mine = torch.where(clue, tokens, -1)
+        which = (mine[:, None] == keys[None]).all(-1).int().argmax(-1)
+        answers = self.answers[which]
+        rest = (1 - self.skill) / (self.vocabulary - 1)
+        p = torch.full((*tokens.shape, self.vocabulary), rest)
+        p.scatter_(-1, answers[..., None], self.skill)
+        commit = torch.logit(torch.full(tokens.shape, self.commit))
+        progress = progress_target(tokens, answers, clue)
+        return Prediction(p.log(), commit, torch.logit(progress.clamp(1e-6, 1 - 1e-6)))
