@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 import json
 import time
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -15,7 +16,7 @@ from samm import runtime
 from samm.data import convert
 from samm.evaluation.metrics import accuracy
 from samm.samplers.chain import ChainOptions, chain
-from samm.tasks import Answer, Problem
+from samm.tasks import Answer
 from samm.training.checkpoint import load_network
 
 
@@ -23,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("files", type=Path, nargs="+")
-    parser.add_argument("--steps", type=int, default=256)
+    parser.add_argument("--steps", type=int, nargs="+", default=[256], help="caps of the chain")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--seed", type=int, default=0)
@@ -31,24 +32,26 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = runtime.choose(arguments.device, seed=arguments.seed)
     network = load_network(arguments.run, chosen.device)
-    for file in arguments.files:
+    for file, cap in product(arguments.files, arguments.steps):
         data = convert.load(file, network.task, arguments.limit)
-        start, answers, generator = time.perf_counter(), [], chosen.generator()
-        enabled = chosen.dtype != torch.float32
-        with torch.autocast(chosen.device.type, chosen.dtype, enabled=enabled):
+        problems = network.task.problem(torch.tensor(data.tokens).long())
+        start, parts, generator = time.perf_counter(), [], chosen.generator()
+        with torch.autocast(
+            chosen.device.type, chosen.dtype, enabled=chosen.dtype != torch.float32
+        ):
             for first in range(0, len(data), arguments.batch):
-                tokens = torch.tensor(data.tokens[first : first + arguments.batch]).long()
-                clue = tokens != network.task.mask
-                problems = Problem(tokens, clue, torch.zeros_like(clue)).to(chosen.device)
-                options = ChainOptions(steps=arguments.steps)
-                answers.append(chain(network, problems, generator, options).to("cpu"))
-        fields = [f.name for f in dataclasses.fields(Answer)]
-        joined = Answer(*(torch.cat([getattr(a, f) for a in answers]) for f in fields))
-        solutions = torch.tensor(data.answers).long()
-        result = dataclasses.asdict(accuracy(joined, solutions))
-        seconds = time.perf_counter() - start
-        settings = {"file": file.name, "cap": arguments.steps, "seed": arguments.seed}
-        print(json.dumps({**settings, **result, "seconds": round(seconds, 1)}), flush=True)
+                some = problems[first : first + arguments.batch].to(chosen.device)
+                parts.append(chain(network, some, generator, ChainOptions(cap)).to("cpu"))
+        answer = Answer.join(parts)
+        right = network.task.right(problems, answer.tokens, torch.tensor(data.answers).long())
+        result = {
+            "file": file.name,
+            "cap": cap,
+            "seed": arguments.seed,
+            **dataclasses.asdict(accuracy(answer, right)),
+            "seconds": round(time.perf_counter() - start, 1),
+        }
+        print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

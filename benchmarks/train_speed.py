@@ -5,7 +5,9 @@ python benchmarks/train_speed.py configs/sudoku.toml --data train.csv.gz --batch
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -40,8 +42,30 @@ def measure(trainer: Trainer, seconds: float) -> float:
     return (time.perf_counter() - start) / count
 
 
+def parts(trainer: Trainer, repeats: int = 10) -> dict[str, float]:
+    """Milliseconds of the parts of a step, with the device waited for in between."""
+    total = dict.fromkeys(("batch", "batch and kernel step", "loss and gradients", "update"), 0.0)
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        result = work()
+        if trainer.device.type == "cuda":
+            torch.cuda.synchronize()
+        total[name] += 1e3 * (time.perf_counter() - start) / repeats
+        return result
+
+    for _ in range(repeats):
+        timed("batch", lambda: trainer.batches.draw(trainer.step))
+        drawn = timed("batch and kernel step", trainer.draw_states)
+        timed("loss and gradients", lambda d=drawn: trainer.descend(*d))
+        timed("update", trainer.update)
+    return total
+
+
 def profile(trainer: Trainer) -> str:
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if trainer.device.type == "cuda":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
     with torch.profiler.profile(activities=activities) as recorded:
         for _ in range(3):
             trainer.train_step()
@@ -76,6 +100,8 @@ def main() -> None:
             f"(first step {first:.1f} s)",
             flush=True,
         )
+        for name, milliseconds in parts(trainer).items():
+            print(f"    {name:<22} {milliseconds:6.2f} ms", flush=True)
         if arguments.profile and batch == arguments.batch[0]:
             print(profile(trainer))
 

@@ -55,7 +55,7 @@ def test_every_key_is_described() -> None:
         ("path.kind=hybrid", "gidd and hybrid belong together"),
         ("objective.kind=cross_entropy", "only samm has a commit head"),
         ("objective.epsilon=0", "objective.epsilon = 0.0: expected more than 0"),
-        ("objective.stop_norm=l3", "objective.stop_norm = 'l3': expected mse or l1"),
+        ("objective.stop_norm=l3", "objective.stop_norm = 'l3': expected mse or l1 or bce"),
         ("states.steps=[]", r"states.steps = \[\]: expected weights"),
         ("states.steps=[0, -1]", "expected weights"),
         ("data.weights=[1]", "data.weights has 1 numbers for 0 data.files"),

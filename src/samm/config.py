@@ -4,13 +4,13 @@ import dataclasses
 import json
 import math
 import tomllib
-import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from samm import schema
 from samm.errors import InputError
 
 
@@ -52,10 +52,10 @@ class NetworkConfig:
     """Clamp token logits to ± this."""
 
     def __post_init__(self) -> None:
-        _choice(self, "rotary", "axes", "line")
-        _choice(self, "time", "none", "additive", "adaln")
-        _choice(self, "head", "mlp", "streams")
-        _positive(self, "width", "heads", "layers", "loops", "mlp_ratio", "head_layers")
+        schema.choice(self, "rotary", "axes", "line")
+        schema.choice(self, "time", "none", "additive", "adaln")
+        schema.choice(self, "head", "mlp", "streams")
+        schema.positive(self, "width", "heads", "layers", "loops", "mlp_ratio", "head_layers")
         if self.width % (2 * self.heads):
             raise InputError(
                 f"network.width = {self.width} is not a multiple of 2 · heads = {2 * self.heads}"
@@ -64,8 +64,8 @@ class NetworkConfig:
             raise InputError(
                 f"network.fewest_loops = {self.fewest_loops}: expected 1 to loops = {self.loops}"
             )
-        _within(self, 0, 0.999, "dropout")
-        _within(self, 1.0, math.inf, "rotary_base")
+        schema.within(self, 0, 0.999, "dropout")
+        schema.within(self, 1.0, math.inf, "rotary_base")
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class PathConfig:
     """Share of examples that start blank, at t = 0, where the chain starts too."""
 
     def __post_init__(self) -> None:
-        _choice(self, "kind", "masking", "hybrid")
-        _within(self, 0, 1, "blank_share")
-        _within(self, 1e-6, 1 - 1e-6, "uniform_share")
-        _positive(self, "exponent", "time_exponent")
+        schema.choice(self, "kind", "masking", "hybrid")
+        schema.within(self, 0, 1, "blank_share")
+        schema.within(self, 1e-6, 1 - 1e-6, "uniform_share")
+        schema.positive(self, "exponent", "time_exponent")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class StatesConfig:
     def __post_init__(self) -> None:
         if not self.steps or min(self.steps) < 0 or sum(self.steps) <= 0:
             raise InputError(f"states.steps = {list(self.steps)}: expected weights ≥ 0, not all 0")
-        _within(self, 0, 1, "probability")
+        schema.within(self, 0, 1, "probability")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class ObjectiveConfig:
     exponent: float = 1.0
     """k of the weight w(c)."""
     stop_norm: str = "mse"
-    """mse (the paper's appendix), or l1 (eq:loss)."""
+    """mse (the paper's appendix), l1 (eq:loss), or bce (cross-entropy: same optimum, sooner)."""
     weight_attached: bool = False
     """Let gradients flow through w(c)."""
     coupled: bool = False
@@ -137,10 +137,10 @@ class ObjectiveConfig:
     """gidd: the largest weight."""
 
     def __post_init__(self) -> None:
-        _choice(self, "kind", "samm", "cross_entropy", "gidd")
-        _choice(self, "stop_norm", "mse", "l1")
-        _within(self, 0, 1e6, "commit_weight", "stop_weight", "exponent")
-        _positive(self, "epsilon", "largest")
+        schema.choice(self, "kind", "samm", "cross_entropy", "gidd")
+        schema.choice(self, "stop_norm", "mse", "l1", "bce")
+        schema.within(self, 0, 1e6, "commit_weight", "stop_weight", "exponent")
+        schema.positive(self, "epsilon", "largest")
 
 
 @dataclass(frozen=True)
@@ -169,12 +169,12 @@ class OptimizerConfig:
     """Decay of the averaged weights that are evaluated and released; 0: they are the live ones."""
 
     def __post_init__(self) -> None:
-        _choice(self, "kind", "muon", "adamw", "adam")
-        _positive(self, "rate", "muon_rate", "clip")
+        schema.choice(self, "kind", "muon", "adamw", "adam")
+        schema.positive(self, "rate", "muon_rate", "clip")
         if len(self.betas) != 2:
             raise InputError(f"optimizer.betas = {list(self.betas)}: expected two numbers")
-        _within(self, 0, 1, "final", "ema")
-        _within(self, 0, 1e9, "warmup", "decay", "muon_decay")
+        schema.within(self, 0, 1, "final", "ema")
+        schema.within(self, 0, 1e9, "warmup", "decay", "muon_decay")
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class DataConfig:
     """Map every drawn problem by a random symmetry of the task."""
 
     def __post_init__(self) -> None:
-        _positive(self, "generated", "held_out")
+        schema.positive(self, "generated", "held_out")
         if self.weights and len(self.weights) != len(self.files):
             raise InputError(
                 f"data.weights has {len(self.weights)} numbers for {len(self.files)} data.files"
@@ -231,15 +231,15 @@ class TrainingConfig:
     """Step cap of the chain (or number of Euler steps) in the accuracy that training shows."""
 
     def __post_init__(self) -> None:
-        _positive(
+        schema.positive(
             self, "batch_size", "log_every", "evaluate_every", "checkpoint_every", "keep",
             "part_megabytes", "evaluation_steps",
         )  # fmt: skip
-        _within(self, 0, 2**62, "seed")
+        schema.within(self, 0, 2**62, "seed")
         if self.steps is not None:
-            _positive(self, "steps")
+            schema.positive(self, "steps")
         if self.precision is not None:
-            _choice(self, "precision", "bfloat16", "float32")
+            schema.choice(self, "precision", "bfloat16", "float32")
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ class Config:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: {error}") from None
         for override in overrides:
-            _override(table, override)
+            schema.override(table, override)
         try:
             return cls.build(table)
         except InputError as error:
@@ -291,79 +291,9 @@ class Config:
 
     @classmethod
     def build(cls, table: Mapping[str, Any]) -> Self:
-        return typing.cast("Self", _build(cls, table, ""))
+        return typing.cast("Self", schema.build(cls, table, ""))
 
     def table(self) -> dict[str, Any]:
         """What `build` takes, ready for JSON."""
         table: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         return table
-
-
-def _override(table: dict[str, Any], override: str) -> None:
-    name, sign, text = override.partition("=")
-    if not sign:
-        raise InputError(f"--set {override}: expected section.key=value")
-    *sections, key = name.strip().split(".")
-    for section in sections:
-        table = table.setdefault(section, {})
-        if not isinstance(table, dict):
-            raise InputError(f"--set {override}: {section} is no section")
-    try:
-        table[key] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        table[key] = text.strip()
-
-
-def _build(kind: Any, table: Any, place: str) -> Any:
-    """A dataclass from a table, checking names and types."""
-    if not isinstance(table, Mapping):
-        raise InputError(f"{place.rstrip('.')} = {table!r}: expected a section")
-    hints = typing.get_type_hints(kind)
-    unknown = sorted(set(table) - set(hints))
-    if unknown:
-        raise InputError(f"unknown key '{place}{unknown[0]}'; known: {', '.join(hints)}")
-    return kind(**{key: _value(hints[key], value, place + key) for key, value in table.items()})
-
-
-def _value(hint: Any, value: Any, place: str) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return _build(hint, value, place + ".")
-    if isinstance(hint, types.UnionType):
-        if value is None:
-            return None
-        hint = next(option for option in typing.get_args(hint) if option is not types.NoneType)
-    if typing.get_origin(hint) is tuple:
-        if not isinstance(value, list | tuple):
-            raise InputError(f"{place} = {value!r}: expected a list")
-        return tuple(_value(typing.get_args(hint)[0], item, place) for item in value)
-    if typing.get_origin(hint) is dict:
-        if not isinstance(value, Mapping):
-            raise InputError(f"{place} = {value!r}: expected a section")
-        return dict(value)
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        raise InputError(f"{place} = {value!r}: expected {hint.__name__}")
-    return value
-
-
-def _choice(config: Any, name: str, *choices: str) -> None:
-    value = getattr(config, name)
-    if value not in choices:
-        section = type(config).__name__.removesuffix("Config").lower()
-        raise InputError(f"{section}.{name} = {value!r}: expected {' or '.join(choices)}")
-
-
-def _positive(config: Any, *names: str) -> None:
-    for name in names:
-        if not 0 < getattr(config, name) < math.inf:
-            section = type(config).__name__.removesuffix("Config").lower()
-            raise InputError(f"{section}.{name} = {getattr(config, name)}: expected more than 0")
-
-
-def _within(config: Any, low: float, high: float, *names: str) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if not low <= value <= high:
-            section = type(config).__name__.removesuffix("Config").lower()
-            raise InputError(f"{section}.{name} = {value}: expected {low:g} to {high:g}")

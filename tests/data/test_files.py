@@ -139,6 +139,14 @@ def test_bad_files_name_line_and_reason(content: str, message: str, tmp_path: Pa
     assert str(path) in str(error.value)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="makes a named pipe")
+def test_pipes_are_refused_before_a_row_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="is a pipe or device; save it as a file first"):
+        convert.load(path, task)
+
+
 def test_bad_bytes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad"
     path.write_bytes(b"puzzle\n\xff\xfe\n")

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from samm import tasks
 from samm.config import NetworkConfig
 from samm.model import Network
-from samm.model.positions import rotary_angles, rotate
+from samm.model.positions import look_up, rotary_angles, rotate
 from samm.process.prediction import Prediction
 from samm.tasks import Problem
 
@@ -120,6 +120,16 @@ def test_rotary_scores_depend_on_differences_along_every_axis() -> None:
         assert max(values) - min(values) < 1e-4
     means = {key: values[0] for key, values in by_difference.items()}
     assert abs(means[1, 0] - means[0, 1]) > 1e-3, "rows are not columns"
+
+
+@pytest.mark.parametrize("rows", [3, 64, 65, 200])
+def test_looking_up_is_indexing(rows: int) -> None:
+    table = torch.randn(rows, 4, requires_grad=True)
+    index = torch.randint(rows, (5, 7))
+    found, expected = look_up(table, index), table[index]
+    assert torch.allclose(found, expected)
+    ours, theirs = (torch.autograd.grad(x.square().sum(), table)[0] for x in (found, expected))
+    assert torch.allclose(ours, theirs, atol=1e-6)
 
 
 def test_rotary_pairs_are_dealt_out_over_the_axes() -> None:

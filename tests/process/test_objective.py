@@ -120,8 +120,9 @@ def test_options_change_the_gradients_they_name_and_no_others() -> None:
         other = gradients(Samm(**{option: True}), prediction, state)
         changed = {name for name in FIELDS if not torch.allclose(base[name], other[name])}
         assert changed == expected, option
-    other = gradients(Samm(stop_norm="l1"), prediction, state)
-    assert {n for n in FIELDS if not torch.allclose(base[n], other[n])} == {"stop"}
+    for norm in ("l1", "bce"):
+        other = gradients(Samm(stop_norm=norm), prediction, state)
+        assert {n for n in FIELDS if not torch.allclose(base[n], other[n])} == {"stop"}
     for option, field in (("commit_weight", "commit"), ("stop_weight", "stop")):
         doubled = gradients(Samm(**{option: 2 * getattr(Samm(), option)}), prediction, state)
         assert torch.allclose(doubled[field], 2 * base[field])
@@ -152,9 +153,11 @@ def test_sums_are_per_example_sums() -> None:
 def test_stop_norms() -> None:
     prediction, state = problem()
     gap = prediction.progress - progress_target(state.tokens, state.answers, state.clue)
-    for norm, expected in (("mse", (gap**2).mean()), ("l1", gap.abs().mean())):
+    t, tau = prediction.progress - gap, prediction.progress
+    kl = torch.xlogy(t, t / tau) + torch.xlogy(1 - t, (1 - t) / (1 - tau))
+    for norm, expected in (("mse", gap**2), ("l1", gap.abs()), ("bce", kl)):
         terms = Samm(stop_norm=norm, stop_weight=1).terms(prediction, state, Share.of(state.clue))
-        assert float(terms["stop"]) == pytest.approx(float(expected))
+        assert float(terms["stop"]) == pytest.approx(float(expected.mean()))
     with pytest.raises(InputError, match="stop_norm 'l3'"):
         Samm(stop_norm="l3")
 

@@ -101,9 +101,7 @@ def _check(task: Task, rows: Rows, source: str, bad: BadRows | None) -> Dataset:
                 reason = str(error).removeprefix("item 1: ")
                 _refuse(f"{source}, line {line}: {reason}", bad)
         if kept:
-            problems = Problem(
-                *(torch.cat([getattr(k[0], f) for k in kept]) for f in ("tokens", "clue", "pad"))
-            )
+            problems = Problem.join([k[0] for k in kept])
             answers = torch.cat([k[1] for k in kept])
             rows = Rows(ratings=[k[2] for k in kept])
     token = data_format.row_type(task)["tokens"].base

@@ -67,6 +67,8 @@ class Reader:
     def _recognise(self) -> tuple[str, Iterator[Rows]]:
         if self.path.is_dir():
             return "npy folder", self._npy_folder()
+        if not self.path.is_file():
+            raise InputError(f"{self.path} is a pipe or device; save it as a file first")
         self.size = max(self.path.stat().st_size, 1)
         with self.path.open("rb") as file:
             start = file.read(64)

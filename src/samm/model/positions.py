@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from samm.config import NetworkConfig
 from samm.tasks import Coordinates
@@ -28,6 +29,17 @@ def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], -1)
 
 
+def look_up(table: Tensor, index: Tensor) -> Tensor:
+    """Rows of a table.  [N, width], [..] -> [.., width]
+
+    Of a small table by a product with one-hot vectors: its backward pass is a product too, where
+    an ordinary look-up would add up a whole batch in a handful of rows, one element at a time.
+    """
+    if len(table) > 64:
+        return F.embedding(index, table)
+    return F.one_hot(index, len(table)).to(table.dtype) @ table
+
+
 class StateEmbedding(nn.Module):
     """Token + clue flag + position + groups.  [B, d] -> [B, d, width]"""
 
@@ -50,4 +62,4 @@ class StateEmbedding(nn.Module):
             place = place + self.position
         for table, member in zip(self.groups, self.members, strict=False):
             place = place + table[member]
-        return self.token[tokens] + self.clue[clue.long()] + place
+        return look_up(self.token, tokens) + look_up(self.clue, clue.long()) + place

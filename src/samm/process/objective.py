@@ -79,7 +79,7 @@ class Samm(Objective):
     exponent: float = 1.0
     """k of w(c)"""
     stop_norm: str = "mse"
-    """mse (the appendix), or l1 (eq:loss)."""
+    """mse (the appendix), l1 (eq:loss), or bce: ours, see `stop`."""
     weight_attached: bool = False
     """Let gradients flow through w(c)."""
     coupled: bool = False
@@ -92,21 +92,35 @@ class Samm(Objective):
     """Instead of L_commit: binary cross-entropy of c on "the token drawn here is right"."""
 
     def __post_init__(self) -> None:
-        if self.stop_norm not in ("mse", "l1"):
-            raise InputError(f"stop_norm '{self.stop_norm}': expected mse or l1")
+        if self.stop_norm not in ("mse", "l1", "bce"):
+            raise InputError(f"stop_norm '{self.stop_norm}': expected mse or l1 or bce")
 
     def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
         free = (~state.clue).float()
         position = share.example if self.sums else share.position
         right = log_right(prediction, state.answers)
         commit = self.commit(prediction.commit, right)
-        gap = prediction.progress - progress_target(state.tokens, state.answers, state.clue)
-        stop = gap.abs() if self.stop_norm == "l1" else gap**2
+        target = progress_target(state.tokens, state.answers, state.clue)
+        stop = self.stop(prediction.stop, target)
         return {
             "ce": cross_entropy(right, state.clue, share, self.all_positions, self.sums),
             "commit": self.commit_weight * (commit * free).sum() * position,
             "stop": self.stop_weight * stop.sum() * share.example,
         }
+
+    def stop(self, stop: Tensor, target: Tensor) -> Tensor:
+        """L_stop of stop logits and τ*, per example.
+
+        The slope of the squared error in the logit vanishes as τ nears 1, just where the stop has
+        to decide; that of the cross-entropy is τ - τ*, with the same optimum.
+        """
+        if self.stop_norm == "bce":
+            floor = torch.special.entr(target) + torch.special.entr(1 - target)  # 0 at τ = τ*
+            # -τ* log τ - (1 - τ*) log(1 - τ) of a logit
+            result: Tensor = F.softplus(stop) - target * stop - floor
+            return result
+        gap = torch.sigmoid(stop) - target
+        return gap.abs() if self.stop_norm == "l1" else gap**2
 
     def commit(self, commit: Tensor, right: Tensor) -> Tensor:
         """L_commit of commit logits and log p(x_1 | z), per position."""

@@ -43,8 +43,17 @@ class _Batch:
     @classmethod
     def stack(cls, items: Sequence[Self]) -> Self:
         """One batch of single items."""
+        return cls._combine(torch.stack, items)
+
+    @classmethod
+    def join(cls, batches: Sequence[Self]) -> Self:
+        """One batch of several."""
+        return cls._combine(torch.cat, batches)
+
+    @classmethod
+    def _combine(cls, how: Callable[[list[Tensor]], Tensor], items: Sequence[Self]) -> Self:
         names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-        return cls(*(torch.stack([getattr(item, name) for item in items]) for name in names))
+        return cls(*(how([getattr(item, name) for item in items]) for name in names))
 
 
 @dataclass(frozen=True)

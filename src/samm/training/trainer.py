@@ -118,36 +118,48 @@ class Trainer:
 
     def train_step(self) -> Tensor:
         """One batch: draw, take kernel steps, descend. Returns the loss terms (on the device)."""
+        terms = self.descend(*self.draw_states())
+        self.update()
+        return terms
+
+    def draw_states(self) -> tuple[State, Tensor, int | None]:
+        """This process's states of the step, what one position counts, and the number of loops."""
         seed, number = self.config.training.seed, self.step
         tokens, answers = (x.long() for x in self.batches.draw(number))
         self.generator.manual_seed(mix(seed, STATES, number))
         loops = self._draw_loops(mix(seed, LOOPS, number))
-        torch.manual_seed(mix(seed, DROPOUT, number, self.world.rank) % 2**63)
 
         def predict(state: Tensor, clue: Tensor) -> Prediction:
             return self._predict(state, clue, loops)
 
         self.network.train(False)
-        position = Share.of(tokens != self.task.mask).position
         state = self.states.draw(
             tokens, answers, predict, self.generator, mix(seed, STATES, number), self.rows
         )
+        return state, Share.of(tokens != self.task.mask).position, loops
+
+    def descend(self, state: State, position: Tensor, loops: int | None) -> Tensor:
+        """Gradients of the loss on these states, summed over the processes; returns its terms."""
+        torch.manual_seed(mix(self.config.training.seed, DROPOUT, self.step, self.world.rank) >> 1)
         self.network.train(self.config.network.dropout > 0)
+        self.optimizer.zero()
         loss, terms = self._loss(
             state.tokens, state.answers, state.clue, state.time, position, loops
         )
-        self.optimizer.zero()
         loss.backward()  # type: ignore[no-untyped-call]
         self.world.add_gradients(self.network.parameters())
-        self.optimizer.step(number)
+        return terms
+
+    def update(self) -> None:
+        """Move the weights, and the averaged ones after them."""
+        self.optimizer.step(self.step)
         average(
             self.averaged.parameters(),
             self.network.parameters(),
             self.config.optimizer.ema,
-            number,
+            self.step,
         )
         self.step += 1
-        return terms
 
     def _draw_loops(self, seed: int) -> int | None:
         fewest, most = self.config.network.fewest_loops, self.config.network.loops
