@@ -213,8 +213,9 @@ class TrainingConfig:
     """Length of the run; `--minutes` fills it in."""
     seed: int = 0
     """Everything in a run follows from it."""
-    compile: bool | None = None
-    """torch.compile; default: on a GPU."""
+    compile: str | None = None
+    """torch.compile of the step (fastest), of one loop (compiled in seconds, for any number of
+    loops), or off; default: step on a GPU, off elsewhere."""
     precision: str | None = None
     """bfloat16 or float32 activations; default: what the device is best at."""
     log_every: int = 50
@@ -238,6 +239,8 @@ class TrainingConfig:
         schema.within(self, 0, 2**62, "seed")
         if self.steps is not None:
             schema.positive(self, "steps")
+        if self.compile is not None:
+            schema.choice(self, "compile", "step", "loop", "off")
         if self.precision is not None:
             schema.choice(self, "precision", "bfloat16", "float32")
 

@@ -75,7 +75,7 @@ def test_loops_are_what_the_recipe_says() -> None:
         for block in network.blocks:
             h = block(h, (network.cosine, network.sine))
     expected = network.tokens(network.norm(h))
-    assert torch.allclose(network(problems.tokens, problems.clue).logits, expected, atol=1e-5)
+    assert torch.allclose(network(problems.tokens, problems.clue).logits, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("config", [SMALL, replace(SMALL, head="streams", mlp_ratio=2, loops=1)])

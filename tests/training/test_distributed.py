@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import environment, run, tiny
+from tiny_runs import environment, run, tiny
 
 from samm.errors import InputError
 from samm.training import checkpoint

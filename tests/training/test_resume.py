@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from runs import assert_same_end, run, start, tiny
+from tiny_runs import assert_same_end, run, start, tiny
 
 from samm.training import checkpoint
 

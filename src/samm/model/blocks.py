@@ -25,6 +25,22 @@ def zero(layer: nn.Linear) -> nn.Linear:
     return layer
 
 
+def normalise(x: Tensor, weight: Tensor | None = None) -> Tensor:
+    """RMSNorm over the features; the same in every number format."""
+    return F.rms_norm(x, x.shape[-1:], None if weight is None else weight.to(x.dtype), eps=1e-6)
+
+
+class Norm(nn.Module):
+    """RMSNorm with a learned scale."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return normalise(x, self.weight)
+
+
 class Attention(nn.Module):
     """Every position looks at every other one that is not padding."""
 
@@ -38,8 +54,8 @@ class Attention(nn.Module):
         b, d, width = x.shape
         qkv = self.project(x).view(b, d, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # [B, heads, d, features]
-        q = rotate(F.rms_norm(q, q.shape[-1:]), *turn).to(v.dtype)
-        k = rotate(F.rms_norm(k, k.shape[-1:]), *turn).to(v.dtype)
+        q = rotate(normalise(q), *turn).to(v.dtype)
+        k = rotate(normalise(k), *turn).to(v.dtype)
         dropout = self.dropout if self.training else 0.0
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=dropout)
         result: Tensor = self.out(y.transpose(1, 2).reshape(b, d, width))
@@ -63,9 +79,9 @@ class Block(nn.Module):
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.attention_norm = nn.RMSNorm(config.width)
+        self.attention_norm = Norm(config.width)
         self.attention = Attention(config)
-        self.mlp_norm = nn.RMSNorm(config.width)
+        self.mlp_norm = Norm(config.width)
         self.mlp = Mlp(config)
         self.dropout = nn.Dropout(config.dropout)
         self.modulate = (

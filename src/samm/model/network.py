@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samm.config import NetworkConfig
-from samm.model.blocks import Block, TimeEmbedding, zero
+from samm.model.blocks import Block, Norm, TimeEmbedding, normalise, zero
 from samm.model.heads import Heads
 from samm.model.positions import StateEmbedding, rotary_angles
 from samm.process.prediction import Prediction, committed_share
@@ -37,7 +37,7 @@ class Network(nn.Module):
         self.start = nn.Parameter(torch.zeros(config.width))
         self.time = TimeEmbedding(config.width) if config.time != "none" else None
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.norm = nn.RMSNorm(config.width)
+        self.norm = Norm(config.width)
         self.modulate = (
             zero(nn.Linear(config.width, 2 * config.width)) if config.time == "adaln" else None
         )
@@ -59,24 +59,41 @@ class Network(nn.Module):
         seen = None  # [B, 1, 1, d] where something is padded
         if self.task.pad is not None:
             seen = ~(clue & (tokens == self.task.pad))[:, None, None, :]
-        state = self.embedding(tokens, clue)
-        condition = None
+        state, condition = self.embed(tokens, clue, time)
+        h = self.start.to(state.dtype).expand_as(state).contiguous()
+        for _ in range(self.config.loops if loops is None else loops):
+            h = self.loop(h, state, seen, condition)
+        return self.read(h, clue, seen, condition)
+
+    def embed(
+        self, tokens: Tensor, clue: Tensor, time: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """The embedded state [B, d, width], and what AdaLN is conditioned on [B, width]."""
+        state, condition = self.embedding(tokens, clue), None
         if self.time is not None:
             if time is None:
                 time = committed_share(tokens, clue, self.task.mask)
-            condition = self.time(time)  # [B, width]
+            condition = self.time(time)
             if self.config.time == "additive":
-                state = state + condition[:, None]
-                condition = None
+                state, condition = state + condition[:, None], None
         if torch.is_autocast_enabled(state.device.type):
             # The residual stream too: most of the time goes into moving it through memory.
             state = state.to(torch.get_autocast_dtype(state.device.type))
-        turn = (self.cosine, self.sine)
-        h = self.start.expand_as(state)
-        for _ in range(self.config.loops if loops is None else loops):
-            h = F.rms_norm(h, h.shape[-1:]) + state
-            for block in self.blocks:
-                h = block(h, turn, seen, condition)
+        return state, condition
+
+    def loop(
+        self, h: Tensor, state: Tensor, seen: Tensor | None, condition: Tensor | None
+    ) -> Tensor:
+        """Once through the layers."""
+        h = normalise(h) + state
+        for block in self.blocks:
+            h = block(h, (self.cosine, self.sine), seen, condition)
+        return h
+
+    def read(
+        self, h: Tensor, clue: Tensor, seen: Tensor | None, condition: Tensor | None
+    ) -> Prediction:
+        """What the heads make of the hidden state."""
         h = self.norm(h)
         if self.modulate is not None and condition is not None:
             shift, scale = self.modulate(F.silu(condition))[:, None].chunk(2, -1)
@@ -86,7 +103,7 @@ class Network(nn.Module):
             logits = logits.clamp(-self.config.logit_clip, self.config.logit_clip)
         if self.allowed is not None:
             logits = logits.masked_fill(~self.allowed, -torch.inf)
-        commit, stop = self.heads(h, clue, turn, seen, condition)
+        commit, stop = self.heads(h, clue, (self.cosine, self.sine), seen, condition)
         return Prediction(logits, commit, stop)
 
     @property

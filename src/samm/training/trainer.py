@@ -7,6 +7,7 @@ processes that share a batch compute what one would.
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -84,14 +85,21 @@ class Trainer:
         self.rows = self.world.rows(config.training.batch_size)
         self.generator = torch.Generator(self.device)
         self.step = 0
-        compiled = config.training.compile
-        self.compiled = self.device.type == "cuda" if compiled is None else compiled
         self._loss: Callable[..., tuple[Tensor, Tensor]] = self._loss_of
         self._predict: Callable[..., Prediction] = self._predict_of
-        if self.compiled:
+        self._compile(config.training.compile or ("step" if self.device.type == "cuda" else "off"))
+
+    def _compile(self, what: str) -> None:
+        if what == "step":
             torch._dynamo.config.cache_size_limit = 64  # one program per number of loops
             self._loss = torch.compile(self._loss_of, dynamic=False)
             self._predict = torch.compile(self._predict_of, dynamic=False)
+        elif what == "loop":
+            # The hidden state between the parts is no leaf; the compiler looks at it all the same.
+            warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
+            for name in ("embed", "loop", "read"):
+                part = torch.compile(getattr(self.network, name), dynamic=False)
+                setattr(self.network, name, part)
 
     @contextlib.contextmanager
     def autocast(self) -> Iterator[None]:
