@@ -32,6 +32,19 @@ def test_the_same_seed_and_step_give_the_same_batch() -> None:
     assert not torch.equal(later[0], Batches(sets, 64, seed=4).draw(5)[0])
 
 
+def test_batches_drawn_together_are_different_and_do_not_depend_on_the_order() -> None:
+    sets = [dataset(100, 0)]
+    batches = Batches(sets, 3000, seed=3)
+    assert batches.ahead == 2
+    steps = [4, 1, 0, 5, 1]
+    drawn = {step: batches.draw(step)[0] for step in steps}
+    for step in steps:
+        assert drawn[step].shape == (3000, 81)
+        assert torch.equal(drawn[step], Batches(sets, 3000, seed=3).draw(step)[0])
+    assert len({tokens.numpy().tobytes() for tokens in drawn.values()}) == 4
+    assert Batches(sets, 10_000, seed=3).ahead == 1
+
+
 def test_augmented_puzzles_are_sudokus_with_their_answers() -> None:
     tokens, answers = Batches([dataset(200, 0)], 512, seed=0).draw(0)
     assert tokens.dtype == torch.uint8

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from samm import tasks
 from samm.config import NetworkConfig
 from samm.model import Network
-from samm.model.positions import look_up, rotary_angles, rotate
+from samm.model.positions import look_up, rotary_angles, rotate, turn
 from samm.process.prediction import Prediction
 from samm.tasks import Problem
 
@@ -106,8 +106,8 @@ def test_rotary_scores_depend_on_differences_along_every_axis() -> None:
     angles = rotary_angles(grid, 8, 10.0)
     random = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, 16, generator=random)
-    turned_q = rotate(q.expand(36, -1), angles.cos(), angles.sin())
-    turned_k = rotate(k.expand(36, -1), angles.cos(), angles.sin())
+    turned_q = rotate(q.expand(1, 36, 1, -1), *turn(angles))[0, :, 0]
+    turned_k = rotate(k.expand(1, 36, 1, -1), *turn(angles))[0, :, 0]
     scores = turned_q @ turned_k.T
     by_difference: dict[tuple[int, ...], list[float]] = {}
     for i in range(36):
@@ -130,6 +130,15 @@ def test_looking_up_is_indexing(rows: int) -> None:
     assert torch.allclose(found, expected)
     ours, theirs = (torch.autograd.grad(x.square().sum(), table)[0] for x in (found, expected))
     assert torch.allclose(ours, theirs, atol=1e-6)
+
+
+def test_rotation_turns_the_plane_of_every_pair() -> None:
+    angles = torch.tensor([[0.3, 1.1]])
+    turned = rotate(torch.tensor([1.0, 2.0, 3.0, 4.0]).view(1, 1, 1, 4), *turn(angles)).flatten()
+    for pair, (x, y) in enumerate(((1.0, 3.0), (2.0, 4.0))):
+        c, s = float(angles[0, pair].cos()), float(angles[0, pair].sin())
+        assert float(turned[pair]) == pytest.approx(x * c - y * s)
+        assert float(turned[pair + 2]) == pytest.approx(x * s + y * c)
 
 
 def test_rotary_pairs_are_dealt_out_over_the_axes() -> None:

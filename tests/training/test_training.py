@@ -83,13 +83,13 @@ def test_the_papers_models_have_the_papers_size() -> None:
 
 def test_gidd_trains_on_the_same_harness(tmp_path: Path) -> None:
     config = tiny(
-        "path.kind=hybrid", "objective.kind=gidd", "states.steps=[1]", "training.steps=30",
+        "path.kind=hybrid", "objective.kind=gidd", "states.steps=[1]", "training.steps=150",
         "network.time=adaln", folder=tmp_path,
     )  # fmt: skip
     train(config, tmp_path / "run", device="cpu")
     rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     losses = [row["elbo"] for row in rows if "elbo" in row]
-    assert losses[-1] < losses[0]
+    assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
 
 
 def test_a_task_with_padding_and_several_answers_trains_without_another_line(

@@ -16,6 +16,9 @@ from samm.errors import InputError
 from samm.randomness import mix
 from samm.tasks import Task
 
+AT_ONCE = 8192
+"""Problems drawn together: on a GPU a small batch costs no less than a larger one."""
+
 
 class Batches:
     """A weighted mixture of data sets on a device."""
@@ -41,18 +44,30 @@ class Batches:
         self._starts = (sizes.cumsum(0) - sizes).to(device)
         self._shares = (share / share[-1])[:-1].float().to(device)
         self.generator = torch.Generator(self.tokens.device)
+        self.ahead = max(1, AT_ONCE // batch_size)
+        self._number: int | None = None
+        self._drawn = (self.tokens[:0], self.answers[:0])
 
     def draw(self, step: int) -> tuple[Tensor, Tensor]:
         """Tokens (clues and masks) and answers of batch number `step`.  [B, d] twice, uint8"""
-        self.generator.manual_seed(mix(self.seed, step))
-        rows = self._rows()
+        number, place = divmod(step, self.ahead)
+        if number != self._number:
+            self._number, self._drawn = number, self._draw(number)
+        rows = slice(place * self.batch_size, (place + 1) * self.batch_size)
+        tokens, answers = self._drawn
+        return tokens[rows], answers[rows]
+
+    def _draw(self, number: int) -> tuple[Tensor, Tensor]:
+        """Batches number · ahead, number · ahead + 1, ... in a row."""
+        self.generator.manual_seed(mix(self.seed, number))
+        rows = self._rows(self.ahead * self.batch_size)
         tokens, answers = self.tokens[rows], self.answers[rows]
         if self.augmented:
             return self.task.augment(tokens, answers, self.generator)
         return tokens, answers
 
-    def _rows(self) -> Tensor:
-        shape, device, generator = (self.batch_size,), self.tokens.device, self.generator
+    def _rows(self, count: int) -> Tensor:
+        shape, device, generator = (count,), self.tokens.device, self.generator
         place = torch.rand(shape, device=device, generator=generator)
         chosen = torch.bucketize(place, self._shares, right=True)  # which set, [B]
         offset = torch.randint(1 << 62, shape, device=device, generator=generator)

@@ -52,10 +52,9 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, turn: tuple[Tensor, Tensor], seen: Tensor | None) -> Tensor:
         b, d, width = x.shape
-        qkv = self.project(x).view(b, d, 3, self.heads, width // self.heads)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # [B, heads, d, features]
-        q = rotate(normalise(q), *turn).to(v.dtype)
-        k = rotate(normalise(k), *turn).to(v.dtype)
+        q, k, v = self.project(x).view(b, d, 3, self.heads, width // self.heads).unbind(2)
+        q, k = (rotate(normalise(part), *turn).to(v.dtype) for part in (q, k))
+        q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # [B, heads, d, features]
         dropout = self.dropout if self.training else 0.0
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=dropout)
         result: Tensor = self.out(y.transpose(1, 2).reshape(b, d, width))

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from samm.config import NetworkConfig
 from samm.model.blocks import Block, Norm, TimeEmbedding, normalise, zero
 from samm.model.heads import Heads
-from samm.model.positions import StateEmbedding, rotary_angles
+from samm.model.positions import StateEmbedding, rotary_angles, turn
 from samm.process.prediction import Prediction, committed_share
 from samm.tasks import Coordinates, Task
 
@@ -27,8 +27,9 @@ class Network(nn.Module):
         coordinates = task.coordinates
         axes = coordinates.axes if config.rotary == "axes" else Coordinates.line(task.length).axes
         angles = rotary_angles(axes, config.width // config.heads // 2, config.rotary_base)
-        self.register_buffer("cosine", angles.cos(), persistent=False)
-        self.register_buffer("sine", angles.sin(), persistent=False)
+        cosine, sine = turn(angles)
+        self.register_buffer("cosine", cosine, persistent=False)
+        self.register_buffer("sine", sine, persistent=False)
         self.register_buffer("allowed", task.allowed, persistent=False)
         self.cosine: Tensor
         self.sine: Tensor
