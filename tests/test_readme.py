@@ -31,6 +31,8 @@ def commands(long: bool) -> list[str]:
 def parse(line: str) -> None:
     """Raise if the command line does not know this command or one of its options."""
     words = shlex.split(line, comments=True)
+    if words[0] == "torchrun":
+        words = words[words.index("-m") + 1 :]
     assert words[0] == "samm", line
     command, name, rest, parent = typer.main.get_command(app), "samm", words[1:], None
     try:

@@ -5,6 +5,7 @@ import sys
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -131,12 +132,17 @@ def _forget_after(path: Path, step: int) -> None:
         shorter.replace(path)
 
 
+def refuse_missing(**wanted: object) -> None:
+    """Say so before a run begins if a logger that is wanted is not installed."""
+    for package, want in wanted.items():
+        if want and find_spec(package) is None:
+            raise InputError(f"--{package} needs {package}: pip install 'samm[logging]'")
+
+
 class _TensorBoard:
     def __init__(self, run: Path, start: int) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise InputError("TensorBoard is not installed: pip install 'samm[logging]'") from None
+        from torch.utils.tensorboard import SummaryWriter
+
         self.writer: Any = SummaryWriter(str(run / "tensorboard"), purge_step=start + 1)
 
     def add(self, step: int, values: dict[str, float]) -> None:
@@ -149,10 +155,8 @@ class _TensorBoard:
 
 class _Wandb:
     def __init__(self, run: Path, project: str) -> None:
-        try:
-            import wandb
-        except ImportError:
-            raise InputError("Weights & Biases is missing: pip install 'samm[logging]'") from None
+        import wandb
+
         self.run: Any = wandb.init(project=project, name=run.name, dir=str(run))
 
     def add(self, step: int, values: dict[str, float]) -> None:
@@ -175,13 +179,13 @@ def curves(run: Path) -> Path | None:
     names = [n for n in ("loss", "ce", "commit", "stop", "elbo") if losses and n in losses[0]]
     for name in names:
         left.plot([r["step"] for r in losses], [r[name] for r in losses], label=name, lw=1.2)
-    left.set(xlabel="step", ylabel="loss", yscale="log")
-    left.legend(frameon=False)
+    left.set(xlabel="step", ylabel="loss", yscale="log", xlim=(0, None))
+    left.legend(frameon=False, ncols=2)
     tests = [row for row in rows if "held_out_accuracy" in row]
     right.plot(
         [r["step"] for r in tests], [100 * r["held_out_accuracy"] for r in tests], "o-", ms=3
     )
-    right.set(xlabel="step", ylabel="held-out puzzles solved, %", ylim=(0, 101))
+    right.set(xlabel="step", ylabel="held-out puzzles solved, %", xlim=(0, None), ylim=(0, 101))
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     path = run / "curves.png"

@@ -15,7 +15,7 @@ from samm.data.format import Dataset
 from samm.errors import InputError
 from samm.tasks import Task
 from samm.training import checkpoint, distributed
-from samm.training.log import Log, curves
+from samm.training.log import Log, curves, refuse_missing
 from samm.training.loop import fit
 from samm.training.trainer import Trainer
 
@@ -41,6 +41,7 @@ def train(
         raise InputError("minutes and steps contradict each other: give one of them")
     if minutes is not None and not 0 < minutes < math.inf:
         raise InputError(f"{minutes:g} minutes: expected more than 0")
+    refuse_missing(tensorboard=tensorboard, wandb=wandb)
     world, given = distributed.join()
     try:
         saved = _saved(config, run, resume, steps)
