@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from samm.process.prediction import Prediction, progress_target
+from samm.tasks import Problem, Task
 
 
 class Knowing:
@@ -34,3 +35,24 @@ class Knowing:
         commit = torch.logit(torch.full(tokens.shape, self.commit))
         progress = progress_target(tokens, answers, clue)
         return Prediction(p.log(), commit, torch.logit(progress.clamp(1e-6, 1 - 1e-6)))
+
+
+class Recorder:
+    """Keeps the states that a network is asked about."""
+
+    def __init__(self, model: Knowing) -> None:
+        self.model = model
+        self.states: list[Tensor] = []
+
+    def __call__(self, tokens: Tensor, clue: Tensor, time: Tensor | None = None) -> Prediction:
+        self.states.append(tokens.clone())
+        return self.model(tokens, clue, time)
+
+
+def small_problems(task: Task, count: int, seed: int = 5) -> tuple[Problem, Tensor]:
+    """Problems of a task and their answers."""
+    examples = [task.example(seed, index) for index in range(count)]
+    return (
+        Problem.stack([e.problem for e in examples]),
+        torch.stack([e.answer for e in examples]),
+    )

@@ -73,9 +73,9 @@ class PathConfig:
     """The path that training states start from."""
 
     kind: str = "masking"
-    """masking (eq:masking path), or hybrid (GIDD)."""
+    """masking (eq:masking path), hybrid (GIDD), or uniform (D3PM)."""
     exponent: float = 1.0
-    """κ_t = t^a of the masking path."""
+    """κ_t = t^a of the masking and uniform paths."""
     uniform_share: float = 0.1
     """p_u of the hybrid path."""
     time_exponent: float = 1.0
@@ -84,7 +84,7 @@ class PathConfig:
     """Share of examples that start blank, at t = 0, where the chain starts too."""
 
     def __post_init__(self) -> None:
-        schema.choice(self, "kind", "masking", "hybrid")
+        schema.choice(self, "kind", "masking", "hybrid", "uniform")
         schema.within(self, 0, 1, "blank_share")
         schema.within(self, 1e-6, 1 - 1e-6, "uniform_share")
         schema.positive(self, "exponent", "time_exponent")
@@ -110,7 +110,7 @@ class ObjectiveConfig:
     """The loss; process/objective.py has the formulas."""
 
     kind: str = "samm"
-    """samm, cross_entropy (DFM), or gidd."""
+    """samm, cross_entropy (DFM), gidd, mgdm, or d3pm."""
     commit_weight: float = 0.1
     """λ_c"""
     stop_weight: float = 0.5
@@ -135,12 +135,20 @@ class ObjectiveConfig:
     """gidd: dynamic instead of clipped weights."""
     largest: float = 1.0
     """gidd: the largest weight."""
+    focus: float = 1.0
+    """mgdm: the exponent γ of 1 - p(x_1 | z) in the weight of a token."""
+    times: int = 20
+    """mgdm, d3pm: the number T of time steps that the loss is written for."""
+    auxiliary: float = 0.01
+    """d3pm: λ of the cross-entropy."""
 
     def __post_init__(self) -> None:
-        schema.choice(self, "kind", "samm", "cross_entropy", "gidd")
+        schema.choice(self, "kind", "samm", "cross_entropy", "gidd", "mgdm", "d3pm")
         schema.choice(self, "stop_norm", "mse", "l1", "bce")
-        schema.within(self, 0, 1e6, "commit_weight", "stop_weight", "exponent")
-        schema.positive(self, "epsilon", "largest")
+        schema.within(
+            self, 0, 1e6, "commit_weight", "stop_weight", "exponent", "focus", "auxiliary"
+        )
+        schema.positive(self, "epsilon", "largest", "times")
 
 
 @dataclass(frozen=True)
@@ -267,10 +275,11 @@ class Config:
     """For how long."""
 
     def __post_init__(self) -> None:
-        if (self.objective.kind == "gidd") != (self.path.kind == "hybrid"):
+        path = {"gidd": "hybrid", "d3pm": "uniform"}.get(self.objective.kind, "masking")
+        if self.path.kind != path:
             raise InputError(
                 f"objective.kind = '{self.objective.kind}' contradicts "
-                f"path.kind = '{self.path.kind}': gidd and hybrid belong together"
+                f"path.kind = '{self.path.kind}': it belongs to the {path} path"
             )
         if self.objective.kind != "samm" and any(self.states.steps[1:]):
             raise InputError(

@@ -31,10 +31,10 @@ def build(kind: Any, table: Any, place: str) -> Any:
     """A dataclass from a table, checking names and types."""
     if not isinstance(table, Mapping):
         raise InputError(f"{place.rstrip('.')} = {table!r}: expected a section")
-    hints = typing.get_type_hints(kind)
-    unknown = sorted(set(table) - set(hints))
+    hints, names = typing.get_type_hints(kind), [f.name for f in dataclasses.fields(kind)]
+    unknown = sorted(set(table) - set(names))
     if unknown:
-        raise InputError(f"unknown key '{place}{unknown[0]}'; known: {', '.join(hints)}")
+        raise InputError(f"unknown key '{place}{unknown[0]}'; known: {', '.join(names)}")
     return kind(**{key: _value(hints[key], value, place + key) for key, value in table.items()})
 
 

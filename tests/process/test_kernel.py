@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from samm.errors import InputError
-from samm.process.kernel import Kernel, Noise
+from samm.process.kernel import Kernel
 from samm.process.prediction import Prediction
 
 K, D = 4, 5
@@ -62,9 +62,9 @@ def test_steps_are_drawn_from_the_transition(kernel: Kernel) -> None:
     one, clue = states(1, seed=3)
     prediction = random_prediction(1, seed=4)
     p = kernel.transition(prediction, one, clue)[0]
-    noise = Noise.draw(count, D, K, torch.Generator().manual_seed(0))
+    chance = torch.rand(count, D, generator=torch.Generator().manual_seed(0))
     wide = repeat(prediction, count)
-    drawn = kernel.step(wide, one.expand(count, -1), clue.expand(count, -1), noise)
+    drawn = kernel.step(wide, one.expand(count, -1), clue.expand(count, -1), chance)
     for position in range(D):
         seen = torch.bincount(drawn[:, position], minlength=K + 1) / count
         spread = (p[position] * (1 - p[position]) / count).sqrt()
@@ -76,8 +76,8 @@ def test_clues_never_move() -> None:
     start = state.clone()
     random = torch.Generator().manual_seed(0)
     for step in range(5):
-        noise = Noise.draw(500, D, K, random)
-        state = Kernel(2.0, 2.0).step(random_prediction(500, step), state, clue, noise)
+        chance = torch.rand(500, D, generator=random)
+        state = Kernel(2.0, 2.0).step(random_prediction(500, step), state, clue, chance)
         assert torch.equal(state[clue], start[clue])
 
 
@@ -89,8 +89,8 @@ def test_the_stop_is_absorbing_and_needs_a_full_state_and_a_sure_network() -> No
     state[1, 2] = K  # a mask is left
     sure = random_prediction(3, stop=10.0)
     assert kernel.stops(sure, state).tolist() == [True, False, True]
-    noise = Noise.draw(3, D, K, torch.Generator().manual_seed(0))
-    after = kernel.step(sure, state, clue, noise)
+    chance = torch.rand(3, D, generator=torch.Generator().manual_seed(0))
+    after = kernel.step(sure, state, clue, chance)
     assert torch.equal(after[[0, 2]], state[[0, 2]])
     stays = kernel.transition(sure, state, clue)[0]
     assert torch.equal(stays, torch.nn.functional.one_hot(state[0], K + 1).float())
@@ -105,8 +105,8 @@ def test_the_stop_is_absorbing_and_needs_a_full_state_and_a_sure_network() -> No
 def test_zero_temperatures_take_the_likeliest() -> None:
     state, clue = torch.full((9, D), K), torch.zeros(9, D, dtype=torch.bool)
     prediction = random_prediction(9)
-    noise = Noise.draw(9, D, K, torch.Generator().manual_seed(0))
-    after = Kernel(0.0, 0.0).step(prediction, state, clue, noise)
+    chance = torch.rand(9, D, generator=torch.Generator().manual_seed(0))
+    after = Kernel(0.0, 0.0).step(prediction, state, clue, chance)
     committed = prediction.commit > 0
     assert torch.equal(after[committed], prediction.logits.argmax(-1)[committed])
     assert bool((after[~committed] == K).all())
@@ -116,8 +116,8 @@ def test_impossible_tokens_are_never_drawn() -> None:
     prediction = random_prediction(2000)
     prediction.logits[..., 1:3] = -torch.inf
     state, clue = torch.full((2000, D), K), torch.zeros(2000, D, dtype=torch.bool)
-    noise = Noise.draw(2000, D, K, torch.Generator().manual_seed(0))
-    assert set(Kernel().step(prediction, state, clue, noise).unique().tolist()) == {0, 3, K}
+    chance = torch.rand(2000, D, generator=torch.Generator().manual_seed(0))
+    assert set(Kernel().step(prediction, state, clue, chance).unique().tolist()) == {0, 3, K}
 
 
 @pytest.mark.parametrize("options", [(-1.0,), (1.0, float("nan")), (1.0, 1.0, 1.5)])

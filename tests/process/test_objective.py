@@ -5,38 +5,19 @@ import math
 
 import pytest
 import torch
+from losses import FIELDS, B, D, K, gradients, problem
 from torch import Tensor
 
 from samm.errors import InputError
-from samm.process.objective import CrossEntropy, Gidd, Objective, Samm, Share, State
-from samm.process.path import Hybrid
+from samm.process.objective import CrossEntropy, Objective, Samm, Share, State
+from samm.process.path import Hybrid, Uniform
 from samm.process.prediction import Prediction, progress_target
+from samm.process.rivals import D3pm, Gidd, Mgdm
 
-K, B, D = 5, 4, 6
-FIELDS = ("logits", "commit", "stop")
-
-
-def problem(seed: int = 0) -> tuple[Prediction, State]:
-    """A prediction in double precision on a state with right, wrong and masked positions."""
-    random = torch.Generator().manual_seed(seed)
-    answers = torch.randint(K, (B, D), generator=random)
-    clue = torch.rand(B, D, generator=random) < 0.3
-    tokens = torch.where(clue, answers, torch.randint(K + 1, (B, D), generator=random))
-    real = {"generator": random, "dtype": torch.float64}
-    prediction = Prediction(
-        torch.randn(B, D, K, **real), torch.randn(B, D, **real), torch.randn(B, **real)
-    )
-    return prediction, State(tokens, answers, clue, torch.rand(B, generator=random))
-
-
-def gradients(objective: Objective, prediction: Prediction, state: State) -> dict[str, Tensor]:
-    leaves = {name: getattr(prediction, name).clone().requires_grad_() for name in FIELDS}
-    loss = objective(Prediction(**leaves), state, Share.of(state.clue))
-    found = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
-    return {
-        name: torch.zeros_like(leaf) if gradient is None else gradient
-        for (name, leaf), gradient in zip(leaves.items(), found, strict=True)
-    }
+OBJECTIVES = (
+    Samm(), Samm(sums=True), Samm(all_positions=True), CrossEntropy(), Gidd(Hybrid()),
+    Mgdm(), D3pm(Uniform()),
+)  # fmt: skip
 
 
 def difference(value, prediction: Prediction, name: str) -> Tensor:
@@ -214,9 +195,7 @@ def test_a_solved_problem_has_no_position_loss_and_progress_one() -> None:
     assert float(terms["stop"]) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    "objective", [Samm(), Samm(sums=True), Samm(all_positions=True), CrossEntropy(), Gidd(Hybrid())]
-)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
 def test_parts_of_a_batch_add_up_to_the_whole(objective: Objective) -> None:
     prediction, state = problem()
     share = Share.of(state.clue)
@@ -238,33 +217,3 @@ def test_cross_entropy_is_torchs() -> None:
     assert float(CrossEntropy()(prediction, state, share)) == pytest.approx(float(everywhere))
     ours = float(CrossEntropy(all_positions=False)(prediction, state, share))
     assert ours == pytest.approx(float(free))
-
-
-@pytest.mark.parametrize("dynamic", [True, False])
-def test_gidd_is_zero_at_the_truth_and_positive_elsewhere(dynamic: bool) -> None:
-    prediction, state = problem()
-    objective = Gidd(Hybrid(0.2), dynamic)
-    share = Share.of(state.clue)
-    logits = torch.full((B, D, K), -50.0).scatter(-1, state.answers[..., None], 50.0)
-    certain = dataclasses.replace(prediction, logits=logits)
-    assert float(objective(certain, state, share)) == pytest.approx(0, abs=1e-5)
-    assert float(objective(prediction, state, share)) > 0.01
-    for gradient in gradients(objective, prediction, state).values():
-        assert bool(gradient.isfinite().all())
-
-
-def test_gidd_weights_are_as_written() -> None:
-    """Dynamic: 2 at masks, 1 at random tokens, B/K √(u/(1-u)) at right ones. Clipped: ≤ largest."""
-    path = Hybrid(0.2)
-    tokens, answers = torch.tensor([[K, 1, 0]]), torch.zeros(1, 3, dtype=torch.long)
-    state = State(tokens, answers, torch.zeros(1, 3, dtype=torch.bool), torch.tensor([0.2]))
-    true = path.marginal(answers, state.time, K)
-    here = true.gather(-1, tokens[..., None])[..., 0]
-    dynamic = Gidd(path).weights(state, here, state.time, K)[0]
-    assert dynamic.tolist() == pytest.approx([2, 1, 0.5 / K * (0.8 / 0.2) ** 0.5])
-    free = Gidd(path, dynamic=False, largest=1e9).weights(state, here, state.time, K)
-    into_mask, into_tokens = path.entry_rate(state.time)
-    expected = [float(into_mask), float(into_tokens) / K, float(into_tokens) / K]
-    assert (free * here)[0].tolist() == pytest.approx(expected)
-    clipped = Gidd(path, dynamic=False, largest=0.5).weights(state, here, state.time, K)
-    assert torch.equal(clipped, free.clamp(max=0.5))

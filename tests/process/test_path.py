@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from samm.errors import InputError
-from samm.process import race
-from samm.process.path import Hybrid, Masking
+from samm.process.draw import draw
+from samm.process.path import Hybrid, Masking, Path, Uniform
 from samm.process.prediction import committed_share, progress_target
 from samm.process.schedule import Power
 
@@ -35,7 +35,10 @@ def test_schedules_refuse_nonsense() -> None:
         Hybrid(1.0)
 
 
-@pytest.mark.parametrize("path", [Masking(Power(2.0)), Hybrid(0.2)])
+PATHS = (Masking(Power(2.0)), Hybrid(0.2), Uniform(Power(1.5)))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=repr)
 @pytest.mark.parametrize("t", [0.0, 0.3, 0.8, 1.0])
 def test_samples_follow_the_marginal_and_clues_stay(path, t: float) -> None:
     count = 40_000
@@ -93,7 +96,7 @@ def test_hybrid_entry_rates_drive_the_marginal() -> None:
 
     def log_alpha(u: float) -> torch.Tensor:
         t = torch.tensor(1 - u, dtype=torch.float64)
-        return (t / (1 + path.noise(t))).log()
+        return (t / (1 + path.disorder(t))).log()
 
     for u in (0.2, 0.5, 0.7):
         slope = (q(u + h) - q(u - h)) / (2 * h)
@@ -110,12 +113,58 @@ def test_blurring_a_certain_prediction_is_the_marginal() -> None:
     assert torch.allclose(path.blur(certain, t), path.marginal(answers, t, K))
 
 
-def test_race_draws_each_token_as_often_as_it_should_and_never_the_impossible() -> None:
-    p = torch.tensor([0.5, 0.0, 0.3, 0.2])
-    drawn = race.draw(p.expand(50_000, -1), generator())
-    seen = torch.bincount(drawn, minlength=4) / 50_000
-    assert seen[1] == 0
+def joint(path: Path, x: int, t: float, s: float) -> torch.Tensor:
+    """q(z_s, z_t | x) of one position.  [z_s, z_t]"""
+    states = torch.arange(K + 1)[:, None]  # one example per z_t
+    times = [torch.full((K + 1,), value, dtype=torch.float64) for value in (t, s)]
+    forward = path.likelihood(states, *times, K)[:, 0]  # [z_t, z_s]
+    clean = path.marginal(torch.tensor([[x]]), times[1][:1], K)[0, 0]  # [z_s]
+    return forward.T * clean[:, None]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=repr)
+@pytest.mark.parametrize(("t", "s"), [(0.0, 0.1), (0.3, 0.5), (0.6, 1.0)])
+def test_noise_in_two_steps_is_noise_in_one(path: Path, t: float, s: float) -> None:
+    """Σ_{z_s} q(z_t | z_s) q_s(z_s | x) = q_t(z_t | x), and every step is a distribution."""
+    at_t = path.marginal(torch.tensor([[2]]), torch.tensor([t], dtype=torch.float64), K)[0, 0]
+    assert torch.allclose(joint(path, 2, t, s).sum(0), at_t)
+    states = torch.arange(K + 1)[:, None]
+    times = [torch.full((K + 1,), value, dtype=torch.float64) for value in (t, s)]
+    forward = path.likelihood(states, *times, K)[:, 0]  # [z_t, z_s]
+    possible = path.noise(times[1][:1], K)[0] > 0
+    possible[:K] = True  # a right token can stand anywhere
+    assert torch.allclose(forward.sum(0)[possible], torch.ones(K + 1).double()[possible])
+
+
+@pytest.mark.parametrize("path", PATHS, ids=repr)
+@pytest.mark.parametrize("mixture", [False, True])
+def test_going_back_is_bayes(path: Path, mixture: bool) -> None:
+    """With the answer known both readings are q(z_s | z_t, x); with p, the mean for the mixture."""
+    t, s = 0.3, 0.5
+    tables = torch.stack([joint(path, x, t, s) for x in range(K)])  # [x, z_s, z_t]
+    states = torch.arange(K + 1)[:, None]
+    times = [torch.full((K + 1,), value, dtype=torch.float64) for value in (t, s)]
+    known = torch.nn.functional.one_hot(torch.full((K + 1, 1), 2), K).double()
+    found = path.reverse(states, known, *times, mixture)[:, 0]  # [z_t, z_s]
+    reachable = tables[2].sum(0) > 0
+    bayes = (tables[2] / tables[2].sum(0)).T
+    assert torch.allclose(found[reachable], bayes[reachable], atol=1e-6)
+    if mixture:
+        p = torch.tensor([0.4, 0.1, 0.2, 0.3, 0.0], dtype=torch.float64)
+        found = path.reverse(states, p.expand(K + 1, 1, K), *times, mixture)[:, 0]
+        each = tables / tables.sum(1, keepdim=True)  # q(z_s | z_t, x)
+        mean = torch.einsum("x,xst->ts", p, each.nan_to_num())
+        seen = (tables.sum(1) > 0).all(0)  # z_t that every x can lead to
+        assert torch.allclose(found[seen], mean[seen], atol=1e-6)
+
+
+def test_draws_have_their_probabilities_and_are_never_impossible() -> None:
+    p = torch.tensor([0.5, 0.0, 0.3, 0.2, 0.0])
+    chance = torch.rand(50_000, generator=generator())
+    drawn = draw(p.expand(50_000, -1), chance)
+    seen = torch.bincount(drawn, minlength=5) / 50_000
+    assert seen[1] == seen[4] == 0
     assert torch.allclose(seen, p, atol=0.012)
-    times = torch.full((4,), torch.finfo(torch.float32).tiny)  # the smallest that clocks gives
-    assert int(race.race(p, times)) == 0
-    assert float(race.clocks(10, 1000, generator=generator()).min()) > 0
+    assert int(draw(p, torch.tensor(1 - 2.0**-24))) == 3
+    assert int(draw(p, torch.tensor(0.0))) == 0
+    assert int(draw(7 * p, torch.tensor(0.75))) == 2, "weights need not sum to one"

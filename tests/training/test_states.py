@@ -7,7 +7,7 @@ from torch import Tensor
 from samm import tasks
 from samm.config import Config
 from samm.model import Network
-from samm.process.kernel import Kernel, Noise
+from samm.process.kernel import Kernel
 from samm.process.prediction import Prediction, progress_target
 from samm.training.states import States
 
@@ -84,8 +84,8 @@ def test_two_steps_are_one_after_another() -> None:
         torch.rand(10 if _ != 2 else (10, 16), generator=random)
     state, clue = tokens, tokens != task.mask
     for _ in range(2):
-        noise = Noise.draw(10, 16, task.vocabulary, random)
-        state = Kernel().step(network(state, clue), state, clue, noise)
+        chance = torch.rand(10, 16, generator=random)
+        state = Kernel().step(network(state, clue), state, clue, chance)
     assert torch.equal(made.tokens, state)
 
 

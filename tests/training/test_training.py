@@ -15,7 +15,7 @@ from samm.data import sudoku_engine
 from samm.data.format import Dataset, save_dataset
 from samm.errors import InputError
 from samm.evaluation.metrics import accuracy
-from samm.samplers.chain import ChainOptions, chain
+from samm.samplers import Chain, sample
 from samm.tasks import Problem
 from samm.training.checkpoint import load, load_network
 from samm.training.log import refuse_missing
@@ -47,7 +47,7 @@ def test_4x4_is_learned_from_nothing(tmp_path: Path) -> None:
     puzzles, grids = sudoku_engine.random_puzzles(500, seed=123_456, box=(2, 2))
     task = network.task
     problems = task.problem(task.from_board(puzzles))
-    answer = chain(network, problems, torch.Generator().manual_seed(0), ChainOptions(steps=32))
+    answer = sample(network, problems, torch.Generator().manual_seed(0), Chain(steps=32))
     report = accuracy(answer, task.verify(problems, answer.tokens))
     assert report.solved >= 0.99
     assert torch.equal(task.right(problems, answer.tokens, task.from_board(grids)),
@@ -107,7 +107,7 @@ def test_a_task_with_padding_and_several_answers_trains_without_another_line(
     result = train(config, tmp_path / "run", device="cpu")
     network, task = load_network(tmp_path / "run"), Ribbon()
     problems = task.encode_many(["R..G", "...", "G.......", "B"])
-    answer = chain(network, problems, torch.Generator().manual_seed(0), ChainOptions(steps=16))
+    answer = sample(network, problems, torch.Generator().manual_seed(0), Chain(steps=16))
     assert torch.equal(answer.tokens[problems.clue], problems.tokens[problems.clue])
     assert result["accuracy"] > 0.2, "judged by the rules: several answers are right"
 

@@ -10,26 +10,8 @@ import torch
 from torch import Tensor
 
 from samm.errors import InputError
+from samm.process.draw import draw
 from samm.process.prediction import Prediction
-from samm.process.race import clocks, race
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The randomness of one step: exponential clocks, whose race draws the tokens, and chances."""
-
-    clocks: Tensor
-    """[B, d, K]"""
-    chances: Tensor
-    """[B, d] uniform in [0, 1)"""
-
-    @classmethod
-    def draw(cls, batch: int, length: int, vocabulary: int, generator: torch.Generator) -> "Noise":
-        times = clocks(batch, length, vocabulary, generator=generator)
-        return cls(times, torch.rand(batch, length, generator=generator, device=times.device))
-
-    def __getitem__(self, rows: slice) -> "Noise":
-        return Noise(self.clocks[rows], self.chances[rows])
 
 
 @dataclass(frozen=True)
@@ -52,11 +34,7 @@ class Kernel:
 
     def tokens(self, prediction: Prediction) -> Tensor:
         """p at the token temperature.  [B, d, K]"""
-        logits = prediction.logits
-        if self.token_temperature == 0:
-            likeliest = logits.argmax(-1)
-            return torch.nn.functional.one_hot(likeliest, logits.shape[-1]).to(logits.dtype)
-        return (logits / self.token_temperature).softmax(-1)
+        return tempered(prediction.logits, self.token_temperature)
 
     def confidence(self, prediction: Prediction) -> Tensor:
         """c at the commit temperature.  [B, d]"""
@@ -81,10 +59,14 @@ class Kernel:
         fixed = clue | self.stops(prediction, state)[:, None]
         return torch.where(fixed[..., None], stays, moves)
 
-    def step(self, prediction: Prediction, state: Tensor, clue: Tensor, noise: Noise) -> Tensor:
-        """The next state, drawn from `transition`.  [B, d]"""
-        mask = prediction.logits.shape[-1]
-        drawn = race(self.tokens(prediction), noise.clocks)
-        moved = torch.where(noise.chances < self.confidence(prediction), drawn, mask)
-        fixed = clue | self.stops(prediction, state)[:, None]
-        return torch.where(fixed, state, moved.to(state.dtype))
+    def step(self, prediction: Prediction, state: Tensor, clue: Tensor, chance: Tensor) -> Tensor:
+        """The next state, drawn from `transition` by uniform chances [B, d].  [B, d]"""
+        return draw(self.transition(prediction, state, clue), chance).to(state.dtype)
+
+
+def tempered(logits: Tensor, temperature: float) -> Tensor:
+    """softmax(logits / temperature); all on the likeliest token at 0.  [.., K]"""
+    if temperature == 0:
+        likeliest = logits.argmax(-1)
+        return torch.nn.functional.one_hot(likeliest, logits.shape[-1]).to(logits.dtype)
+    return (logits / temperature).softmax(-1)

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from samm.errors import InputError
-from samm.process.path import Hybrid
 from samm.process.prediction import Prediction, progress_target
 
 
@@ -155,42 +154,3 @@ class CrossEntropy(Objective):
     def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
         right = log_right(prediction, state.answers)
         return {"ce": cross_entropy(right, state.clue, share, self.all_positions, sums=False)}
-
-
-@dataclass(frozen=True)
-class Gidd(Objective):
-    """GIDD's weighted ELBO (app:gidd) on the hybrid path.
-
-        w(z, x) · [KL(q(·|x) ‖ q(·|p)) + q(z|x)/q(z|p) - log(q(z|x)/q(z|p)) - 1]
-
-    with w the ELBO's weights clipped at `largest`, or (`dynamic`) their ratios alone: 2 at masks,
-    1 at random tokens, B/K·√(u/(1-u)) at right tokens, times `largest`.
-    """
-
-    path: Hybrid
-    dynamic: bool = True
-    largest: float = 1.0
-
-    def terms(self, prediction: Prediction, state: State, share: Share) -> dict[str, Tensor]:
-        vocabulary = prediction.logits.shape[-1]
-        t = state.time.clamp(1e-4, 1 - 1e-4)
-        clean = F.pad(prediction.logits.softmax(-1), (0, 1))  # [B, d, K + 1]
-        model = self.path.blur(clean, t).clamp(min=1e-12)
-        true = self.path.marginal(state.answers, t, vocabulary)
-        kl = torch.special.xlogy(true, true / model).sum(-1)
-        here = state.tokens[..., None]
-        true_here = true.gather(-1, here)[..., 0]
-        ratio = true_here / model.gather(-1, here)[..., 0]
-        weight = self.weights(state, true_here, t, vocabulary)
-        loss = weight * (kl + ratio - ratio.log() - 1)
-        return {"elbo": (loss * ~state.clue).sum() * share.position}
-
-    def weights(self, state: State, true_here: Tensor, t: Tensor, vocabulary: int) -> Tensor:
-        masked, right = state.tokens == vocabulary, state.tokens == state.answers
-        if self.dynamic:
-            ratio = self.path.scale / vocabulary * ((1 - t) / t).sqrt()[:, None]
-            one = torch.ones_like(true_here)
-            return self.largest * torch.where(masked, 2 * one, torch.where(right, ratio, one))
-        into_mask, into_tokens = self.path.entry_rate(t)
-        rate = torch.where(masked, into_mask[:, None], into_tokens[:, None] / vocabulary)
-        return (rate / true_here).clamp(max=self.largest)

@@ -1,74 +1,54 @@
-"""The chain of eq:inference: apply the kernel until the network itself says stop.
-
-Every example stops on its own, and a stopped example leaves the batch.
-"""
+"""The chain of eq:inference: apply the kernel until the network itself says stop."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-import torch
+from torch import Tensor
 
 from samm.errors import InputError
-from samm.process.kernel import Kernel, Noise
-from samm.samplers.base import Model
-from samm.tasks import Answer, Problem
+from samm.process.kernel import Kernel
+from samm.process.prediction import Prediction
+from samm.samplers.base import Sampler, View
+from samm.samplers.streams import Chances
 
 
 @dataclass(frozen=True)
-class ChainOptions:
-    """How to run the chain."""
+class Chain(Sampler):
+    """Ours."""
+
+    name: ClassVar[str] = "chain"
+    learned_stop: ClassVar[bool] = True
 
     steps: int = 256
     """Cap on the kernel steps."""
     least_steps: int = 2
     """No stop before this many."""
     token_temperature: float = 1.0
+    """Divides the logits; 0 takes the likeliest token."""
     commit_temperature: float = 1.0
+    """Divides the commit logit; 0 commits where c > 1/2."""
     stop_epsilon: float = 0.01
+    """ε: stop where τ ≥ 1 - ε and no mask is left."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_steps <= self.steps:
             raise InputError(
                 f"least_steps {self.least_steps}: expected 0 to the cap of {self.steps} steps"
             )
+        _ = self.kernel  # which checks its own options
 
     @property
     def kernel(self) -> Kernel:
         return Kernel(self.token_temperature, self.commit_temperature, self.stop_epsilon)
 
+    def done(self, prediction: Prediction, view: View) -> Tensor:
+        return self.kernel.stops(prediction, view.state) & (view.step >= self.least_steps)
 
-@torch.no_grad()
-def chain(
-    model: Model,
-    problems: Problem,
-    generator: torch.Generator,
-    options: ChainOptions = ChainOptions(),
-) -> Answer:
-    """Solve problems [B, d]."""
-    kernel = options.kernel
-    count, length = problems.tokens.shape
-    tokens = problems.tokens.clone()
-    stopped = torch.zeros(count, dtype=torch.bool, device=tokens.device)
-    steps = torch.full((count,), options.steps, device=tokens.device)
-    confidence = torch.ones(tokens.shape, device=tokens.device)
-    alive = torch.arange(count, device=tokens.device)  # the examples still in the batch
-    state, clue = tokens, problems.clue
-    for step in range(options.steps + 1):
-        prediction = model(state, clue)
-        done = kernel.stops(prediction, state)
-        if step < options.least_steps:
-            done = torch.zeros_like(done)
-        leaving = torch.ones_like(done) if step == options.steps else done
-        if bool(leaving.any()):
-            gone = alive[leaving]
-            tokens[gone], stopped[gone] = state[leaving], done[leaving]
-            steps[gone] = step
-            sure = kernel.confidence(prediction)[leaving]
-            confidence[gone] = torch.where(clue[leaving], 1.0, sure)
-        if bool(leaving.all()):
-            break
-        noise = Noise.draw(len(state), length, prediction.logits.shape[-1], generator)
-        state = kernel.step(prediction, state, clue, noise)
-        if bool(leaving.any()):
-            stay = ~leaving
-            alive, state, clue = alive[stay], state[stay], clue[stay]
-    return Answer(tokens, stopped, steps, confidence)
+    def step(self, prediction: Prediction, view: View, chances: Chances) -> Tensor:
+        # Who may stop has left; before `least_steps` nobody may.
+        moving = Kernel(self.token_temperature, self.commit_temperature)
+        return moving.step(prediction, view.state, view.clue, chances.uniform())
+
+    def confidence(self, prediction: Prediction, answer: Tensor) -> Tensor:
+        """c, at the commit temperature."""
+        return self.kernel.confidence(prediction)

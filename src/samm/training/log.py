@@ -176,7 +176,9 @@ def curves(run: Path) -> Path | None:
     sheet = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = sheet.subplots(1, 2)
     losses = [row for row in rows if "loss" in row]
-    names = [n for n in ("loss", "ce", "commit", "stop", "elbo") if losses and n in losses[0]]
+    names = [
+        n for n in ("loss", "ce", "commit", "stop", "elbo", "bound") if losses and n in losses[0]
+    ]
     for name in names:
         left.plot([r["step"] for r in losses], [r[name] for r in losses], label=name, lw=1.2)
     left.set(xlabel="step", ylabel="loss", yscale="log", xlim=(0, None))

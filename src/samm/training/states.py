@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from samm.config import Config
-from samm.process.kernel import Kernel, Noise
+from samm.process.kernel import Kernel
 from samm.process.objective import State
-from samm.process.path import Hybrid, Masking, Path
+from samm.process.path import Hybrid, Masking, Path, Uniform
 from samm.process.prediction import Prediction
 from samm.process.schedule import Power
 
@@ -22,7 +22,8 @@ def build_path(config: Config) -> Path:
     """The path that the configuration names."""
     if config.path.kind == "hybrid":
         return Hybrid(config.path.uniform_share)
-    return Masking(Power(config.path.exponent))
+    schedule = Power(config.path.exponent)
+    return Uniform(schedule) if config.path.kind == "uniform" else Masking(schedule)
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,6 @@ class States:
         start, clue, answers, moving, t = (x[rows] for x in (start, clue, answers, moving, t))
         state, kernel = start, Kernel()
         for _ in range(steps):
-            noise = Noise.draw(batch, tokens.shape[1], self.vocabulary, generator)[rows]
-            state = kernel.step(predict(state, clue), state, clue, noise)
+            chance = torch.rand(tokens.shape, generator=generator, device=device)[rows]
+            state = kernel.step(predict(state, clue), state, clue, chance)
         return State(torch.where(moving, state, start), answers, clue, t)

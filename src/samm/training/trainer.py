@@ -9,7 +9,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import torch
@@ -20,13 +20,12 @@ from samm.config import Config
 from samm.data.batches import Batches
 from samm.data.format import Dataset
 from samm.model import Network
-from samm.process.objective import CrossEntropy, Gidd, Objective, Samm, Share, State
-from samm.process.path import Hybrid
+from samm.process.objective import CrossEntropy, Objective, Samm, Share, State
+from samm.process.path import Hybrid, Uniform
 from samm.process.prediction import Prediction
-from samm.process.schedule import Power
+from samm.process.rivals import D3pm, Gidd, Mgdm
 from samm.randomness import mix
-from samm.samplers.chain import ChainOptions, chain
-from samm.samplers.euler import EulerOptions, euler
+from samm.samplers import registry, sample
 from samm.training import checkpoint, distributed
 from samm.training.log import Speed, peak_flops
 from samm.training.optimizer import Optimizer, average
@@ -38,15 +37,19 @@ BATCH, STATES, DROPOUT, LOOPS = range(4)
 
 def build_objective(config: Config) -> Objective:
     """The loss that the configuration names."""
-    options = asdict(config.objective)
-    kind, dynamic, largest = (options.pop(name) for name in ("kind", "dynamic", "largest"))
-    if kind == "samm":
-        return Samm(**options)
-    if kind == "cross_entropy":
-        return CrossEntropy(config.objective.all_positions)
-    path = build_path(config)
-    assert isinstance(path, Hybrid)
-    return Gidd(path, dynamic, largest)
+    options, path = config.objective, build_path(config)
+    if options.kind == "samm":
+        names = {field.name for field in fields(Samm)}
+        return Samm(**{k: v for k, v in asdict(options).items() if k in names})
+    if options.kind == "mgdm":
+        return Mgdm(options.focus, options.times, config.path.exponent)
+    if options.kind == "gidd":
+        assert isinstance(path, Hybrid)
+        return Gidd(path, options.dynamic, options.largest)
+    if options.kind == "d3pm":
+        assert isinstance(path, Uniform)
+        return D3pm(path, options.times, options.auxiliary)
+    return CrossEntropy(options.all_positions)
 
 
 class Trainer:
@@ -176,7 +179,8 @@ class Trainer:
     @property
     def term_names(self) -> list[str]:
         kind = self.config.objective.kind
-        return {"samm": ["ce", "commit", "stop"], "cross_entropy": ["ce"], "gidd": ["elbo"]}[kind]
+        names = {"samm": ["ce", "commit", "stop"], "gidd": ["elbo"], "d3pm": ["bound", "ce"]}
+        return names.get(kind, ["ce"])
 
     @property
     def flops_per_step(self) -> float:
@@ -197,18 +201,15 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, float]:
-        """Accuracy of the averaged network on the held-out rows, by chain or Euler steps."""
+        """Accuracy of the averaged network on the held-out rows, by its own sampler."""
         tokens = torch.from_numpy(self.held_out.tokens.astype("int64")).to(self.device)
         answers = torch.from_numpy(self.held_out.answers.astype("int64")).to(self.device)
         problems = self.task.problem(tokens)
         generator = torch.Generator(self.device).manual_seed(self.config.training.seed)
-        steps = self.config.training.evaluation_steps
+        options = {"steps": self.config.training.evaluation_steps}
+        sampler = registry.build(self.config, options=options)
         with self.autocast():
-            if self.config.objective.kind == "samm":
-                result = chain(self.averaged, problems, generator, ChainOptions(steps=steps))
-            else:
-                schedule = Power(self.config.path.exponent)
-                result = euler(self.averaged, problems, generator, EulerOptions(steps, schedule))
+            result = sample(self.averaged, problems, generator, sampler)
         right = self.task.right(problems, result.tokens, answers)
         return {
             "accuracy": float(right.float().mean()),
