@@ -52,7 +52,7 @@ def test_every_key_is_described() -> None:
         ("optimizer.betas=[0.9]", r"optimizer.betas = \[0.9\]: expected two numbers"),
         ("optimizer.ema=1.5", "optimizer.ema = 1.5: expected 0 to 1"),
         ("path.blank_share=2", "path.blank_share = 2.0: expected 0 to 1"),
-        ("path.kind=hybrid", "gidd and hybrid belong together"),
+        ("path.kind=hybrid", "it belongs to the masking path"),
         ("objective.kind=cross_entropy", "only samm has a commit head"),
         ("objective.epsilon=0", "objective.epsilon = 0.0: expected more than 0"),
         ("objective.stop_norm=l3", "objective.stop_norm = 'l3': expected mse or l1 or bce"),

@@ -10,6 +10,7 @@ import typer
 
 from samm import __version__
 from samm.cli_data import data
+from samm.cli_eval import evaluate, export
 from samm.cli_train import train
 from samm.errors import InputError
 
@@ -21,6 +22,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(rich_help_panel="Train and evaluate")(train)
+app.command("eval", rich_help_panel="Train and evaluate")(evaluate)
+app.command(rich_help_panel="Train and evaluate")(export)
 app.add_typer(data, name="data", rich_help_panel="Data")
 
 

@@ -11,16 +11,18 @@ from typing import Any
 from samm.errors import InputError
 
 
-def override(table: dict[str, Any], text: str) -> None:
+def override(
+    table: dict[str, Any], text: str, flag: str = "--set", form: str = "section.key=value"
+) -> None:
     """Set one key of nested tables from `section.key=value`: a value of TOML, or plain text."""
     name, sign, value = text.partition("=")
     if not sign:
-        raise InputError(f"--set {text}: expected section.key=value")
+        raise InputError(f"{flag} {text}: expected {form}")
     *sections, key = name.strip().split(".")
     for section in sections:
         table = table.setdefault(section, {})
         if not isinstance(table, dict):
-            raise InputError(f"--set {text}: {section} is no section")
+            raise InputError(f"{flag} {text}: {section} is no section")
     try:
         table[key] = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:

@@ -14,7 +14,7 @@ from samm.config import Config
 from samm.data import sudoku_engine
 from samm.data.format import Dataset, save_dataset
 from samm.errors import InputError
-from samm.evaluation.metrics import accuracy
+from samm.evaluation.metrics import Outcome, score
 from samm.samplers import Chain, sample
 from samm.tasks import Problem
 from samm.training.checkpoint import load, load_network
@@ -48,10 +48,12 @@ def test_4x4_is_learned_from_nothing(tmp_path: Path) -> None:
     task = network.task
     problems = task.problem(task.from_board(puzzles))
     answer = sample(network, problems, torch.Generator().manual_seed(0), Chain(steps=32))
-    report = accuracy(answer, task.verify(problems, answer.tokens))
-    assert report.solved >= 0.99
+    right = task.verify(problems, answer.tokens)
+    report = score(Outcome(right, answer.stopped, answer.steps, answer.steps + 1))
+    assert report.accuracy >= 0.99
     assert torch.equal(task.right(problems, answer.tokens, task.from_board(grids)),
                        task.verify(problems, answer.tokens))  # fmt: skip
+    assert report.false_stops is not None
     assert report.false_stops <= 0.01
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 

@@ -1,41 +1,72 @@
-"""Accuracy of answers, with its uncertainty."""
+"""Accuracy of answers, with its uncertainty, and what the answers cost."""
 
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from samm.tasks import Answer
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of n problems."""
+
+    right: Tensor
+    """[n] bool"""
+    stopped: Tensor
+    """[n] bool"""
+    steps: Tensor
+    """[n]"""
+    calls: Tensor
+    """[n] network calls of all chains together."""
+
+    def __getitem__(self, which: Tensor) -> "Outcome":
+        parts = (self.right, self.stopped, self.steps, self.calls)
+        return Outcome(*(part[which] for part in parts))
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Score:
     """Shares of all `n` problems."""
 
     n: int
-    solved: float
+    solved: int
     """Answered right, stopped or not."""
+    accuracy: float
     ci95: tuple[float, float]
-    """Wilson's interval for `solved`."""
-    stopped: float
-    stopped_right: float
-    false_stops: float
+    """Wilson's interval for the accuracy."""
+    stopped: float | None
+    """By the network's own decision; None where it has none to make."""
+    stopped_right: float | None
+    false_stops: float | None
     """Stopped, and wrong."""
     mean_steps: float
+    median_steps: float
+    p90_steps: float
+    """Nine in ten problems take no more."""
+    calls_per_puzzle: float
+    """Network calls, of all chains together."""
 
 
-def accuracy(answer: Answer, right: Tensor) -> Accuracy:
-    """Of answers that are `right` [B] or not; see `Task.right`."""
-    n = len(right)
-    solved = int(right.sum())
-    return Accuracy(
+def score(outcome: Outcome, learned_stop: bool = True) -> Score:
+    """Shares and costs of one problem or more."""
+    right, stopped, steps = outcome.right, outcome.stopped, outcome.steps.double()
+    n, solved = len(right), int(right.sum())
+    return Score(
         n=n,
-        solved=solved / n,
+        solved=solved,
+        accuracy=solved / n,
         ci95=wilson(solved, n),
-        stopped=float(answer.stopped.float().mean()),
-        stopped_right=float((answer.stopped & right).float().mean()),
-        false_stops=float((answer.stopped & ~right).float().mean()),
-        mean_steps=float(answer.steps.float().mean()),
+        stopped=_share(stopped) if learned_stop else None,
+        stopped_right=_share(stopped & right) if learned_stop else None,
+        false_stops=_share(stopped & ~right) if learned_stop else None,
+        mean_steps=float(steps.mean()),
+        median_steps=float(steps.quantile(0.5)),
+        p90_steps=float(steps.quantile(0.9, interpolation="higher")),
+        calls_per_puzzle=float(outcome.calls.double().mean()),
     )
+
+
+def _share(which: Tensor) -> float:
+    return float(which.double().mean())
 
 
 def wilson(successes: int, n: int, z: float = 1.959964) -> tuple[float, float]:

@@ -135,6 +135,20 @@ class Samm(Objective):
         safe = (log_rest.exp() + c * p).clamp(min=1e-12).log()
         return -log_c - weight * safe
 
+    def optimum(self, q: Tensor) -> Tensor:
+        """c*(q), where L_commit with w detached is stationary: (1 - c + ε)^k (1 - c q) = c q.
+
+        1 where there is no such point below 1. `calibrated` has c* = 1 - q instead.
+        """
+        if self.calibrated:
+            return 1 - q
+        low, high = torch.zeros_like(q), torch.ones_like(q)
+        for _ in range(40):  # the left side falls in c and the right side grows: bisection
+            c = (low + high) / 2
+            below = (1 - c + self.epsilon) ** self.exponent * (1 - c * q) > c * q
+            low, high = torch.where(below, c, low), torch.where(below, high, c)
+        return high
+
 
 def cross_entropy(
     right: Tensor, clue: Tensor, share: Share, all_positions: bool, sums: bool
