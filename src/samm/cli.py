@@ -10,7 +10,7 @@ import typer
 
 from samm import __version__
 from samm.cli_data import data
-from samm.cli_eval import evaluate, export
+from samm.cli_eval import evaluate, export, report
 from samm.cli_train import train
 from samm.errors import InputError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command(rich_help_panel="Train and evaluate")(train)
 app.command("eval", rich_help_panel="Train and evaluate")(evaluate)
+app.command(rich_help_panel="Train and evaluate")(report)
 app.command(rich_help_panel="Train and evaluate")(export)
 app.add_typer(data, name="data", rich_help_panel="Data")
 

@@ -1,19 +1,10 @@
 """`samm eval`, `samm report` and `samm export`."""
 
 import json
-import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-from samm import __version__
-
-if TYPE_CHECKING:
-    from samm.evaluation.evaluate import Protocol
-    from samm.runtime import Runtime
-    from samm.weights import Trained
 
 
 def evaluate(
@@ -58,127 +49,38 @@ def evaluate(
     ] = False,
 ) -> None:
     """Measure a network: solved, stopped, steps and costs, with intervals and by difficulty."""
-    from samm import runtime
+    from samm import progress, runtime, schema
     from samm import weights as networks
     from samm.data import convert
-    from samm.evaluation.evaluate import Protocol
-    from samm.samplers import registry
+    from samm.evaluation.measure import Request, measure
 
+    options: dict[str, Any] = {}
+    for text in option or []:
+        schema.override(options, text, flag="--option", form="name=value")
+    request = Request(
+        weights, data, sampler, chains, select, steps, limit, seed, options, batch,
+        trajectories, calibration, device,
+    )  # fmt: skip
     chosen = runtime.choose(device, seed=seed)
     trained = networks.load(weights, chosen.device)
-    options = _options(option or [], steps)
-    protocol = Protocol(
-        registry.build(trained.config, sampler, options),
-        chains,
-        select or ("average" if chains > 1 else "first"),
-        seed,
-        batch or (4096 if chosen.device.type == "cuda" else 256),
-        trajectories,
-        _objective(trained) if calibration else None,
-    )
     problems = convert.load(data, trained.network.task, limit)
-    about = _about(trained, chosen, protocol, data, limit)
-    measured = _measure(trained, problems, protocol, chosen)
+    with progress.bar("chains") as bar:
+        line = bar.add_task("evaluating", total=len(problems) * chains)
+
+        def report(ended: int, finished: int, solved: int) -> None:
+            share = f"{solved / finished:.1%} of {finished:,}" if finished else "evaluating"
+            bar.update(line, completed=ended, description=share)
+
+        result = measure(request, trained, chosen, problems, report)
     if as_json:
-        typer.echo(json.dumps({**about, **measured}))
+        typer.echo(json.dumps(result))
     else:
         from samm.evaluation.show import show
 
-        show({**about, **measured})
-    if measured["partial"]:
+        show(result)
+    if result["partial"]:
         typer.echo("interrupted: the result is that of the problems finished so far", err=True)
         raise SystemExit(130)
-
-
-def _options(texts: list[str], steps: int | None) -> dict[str, Any]:
-    from samm import schema
-
-    table: dict[str, Any] = {} if steps is None else {"steps": steps}
-    for text in texts:
-        schema.override(table, text, flag="--option", form="name=value")
-    return table
-
-
-def _objective(trained: "Trained") -> Any:
-    from samm.errors import InputError
-    from samm.process.objective import Samm
-    from samm.training.trainer import build_objective
-
-    objective = build_objective(trained.config)
-    if not isinstance(objective, Samm):
-        raise InputError(
-            f"--calibration: a network trained with objective.kind = "
-            f"'{trained.config.objective.kind}' has no heads to hold against the truth"
-        )
-    return objective
-
-
-def _about(
-    trained: "Trained", chosen: "Runtime", protocol: "Protocol", data: Path, limit: int | None
-) -> dict[str, Any]:
-    """What was measured, and how to do it again."""
-    import dataclasses
-
-    import torch
-
-    sampler = protocol.sampler
-    config = trained.config
-    return {
-        "weights": trained.name,
-        "data": data.name,
-        "limit": limit,
-        "sampler": sampler.name,
-        "options": dataclasses.asdict(sampler),
-        "chains": protocol.chains,
-        "select": protocol.select,
-        "steps_cap": sampler.cap,
-        "seed": protocol.seed,
-        "verifier": protocol.rule.verifier,
-        "task": trained.network.task.spec(),
-        "network": {
-            "objective": config.objective.kind,
-            "parameters": trained.network.parameter_count,
-            "flops_per_call": trained.network.flops(),
-            "training_steps": trained.step,
-            "training_batch": config.training.batch_size,
-            "training_seed": config.training.seed,
-            "training_data": [Path(file).name for file in config.data.files] or ["generated"],
-        },
-        "machine": {
-            "device": _device_name(chosen),
-            "dtype": str(chosen.dtype).removeprefix("torch."),
-            "torch": torch.__version__,
-            "samm": __version__,
-        },
-        "command": "samm " + shlex.join(sys.argv[1:]),
-    }
-
-
-def _device_name(chosen: "Runtime") -> str:
-    import torch
-
-    if chosen.device.type == "cuda":
-        return torch.cuda.get_device_name(chosen.device)
-    return chosen.device.type
-
-
-def _measure(
-    trained: "Trained", problems: Any, protocol: "Protocol", chosen: "Runtime"
-) -> dict[str, Any]:
-    import torch
-
-    from samm import progress
-    from samm.evaluation.evaluate import evaluate as measure
-
-    with progress.bar("chains") as bar:
-        line = bar.add_task("evaluating", total=len(problems) * protocol.chains)
-
-        def report(chains: int, finished: int, solved: int) -> None:
-            share = f"{solved / finished:.1%} of {finished:,}" if finished else "evaluating"
-            bar.update(line, completed=chains, description=share)
-
-        dtype = None if chosen.dtype == torch.float32 else chosen.dtype
-        return measure(trained.network, problems, protocol, report, dtype)
 
 
 def export(
@@ -191,3 +93,21 @@ def export(
 
     size = networks.export(run, out, dtype)
     typer.echo(f"{out}: {size / 1e6:.1f} MB")
+
+
+def report(
+    results: Annotated[
+        list[Path], typer.Argument(help="Files of `samm eval --json`, or folders of them.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")],
+    into: Annotated[
+        Path | None,
+        typer.Option(help="A Markdown file: the tables replace what is between its markers."),
+    ] = None,
+) -> None:
+    """Turn saved results into tables (Markdown, LaTeX) and figures (PNG, SVG, GIF)."""
+    from samm.evaluation.report import report as write
+
+    paths = write(results, out, into, say=typer.echo)
+    for path in paths:
+        typer.echo(str(path))

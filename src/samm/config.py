@@ -98,6 +98,8 @@ class StatesConfig:
     """Weights of taking 0, 1, 2, ... kernel steps; one number is drawn per batch."""
     probability: float = 1.0
     """Share of examples that take them; the others keep the state of the path."""
+    always_commit: bool = False
+    """Without the commit head: every kernel step writes tokens everywhere (an ablation)."""
 
     def __post_init__(self) -> None:
         if not self.steps or min(self.steps) < 0 or sum(self.steps) <= 0:

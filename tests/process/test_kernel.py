@@ -32,7 +32,14 @@ def repeat(prediction: Prediction, count: int) -> Prediction:
     return Prediction(*(expand(f) for f in (prediction.logits, prediction.commit, prediction.stop)))
 
 
-KERNELS = [Kernel(), Kernel(0.5, 2.0), Kernel(0.0, 1.0), Kernel(1.0, 0.0), Kernel(1.5, 0.7, 0.01)]
+KERNELS = [
+    Kernel(),
+    Kernel(0.5, 2.0),
+    Kernel(0.0, 1.0),
+    Kernel(1.0, 0.0),
+    Kernel(1.5, 0.7, 0.01),
+    Kernel(always_commit=True),
+]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -124,3 +131,11 @@ def test_impossible_tokens_are_never_drawn() -> None:
 def test_nonsense_is_refused(options) -> None:
     with pytest.raises(InputError, match="expected"):
         Kernel(*options)
+
+
+def test_without_the_commit_head_nothing_is_masked() -> None:
+    state, clue = states(200)
+    prediction = random_prediction(200)
+    p = Kernel(always_commit=True).transition(prediction, state, clue)
+    assert torch.allclose(p[..., :K][~clue], prediction.probabilities[~clue])
+    assert bool((p[..., K][~clue] == 0).all())

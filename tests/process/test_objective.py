@@ -217,3 +217,22 @@ def test_cross_entropy_is_torchs() -> None:
     assert float(CrossEntropy()(prediction, state, share)) == pytest.approx(float(everywhere))
     ours = float(CrossEntropy(all_positions=False)(prediction, state, share))
     assert ours == pytest.approx(float(free))
+
+
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.1, "exponent": 2.0}, {"calibrated": True}])
+def test_optimum_is_where_the_expected_slope_vanishes(options) -> None:
+    """For known q, and for a network whose p can be trusted: by gradients of L_commit itself."""
+    objective = Samm(**options)
+    p = torch.tensor([0.55, 0.25, 0.15, 0.05], dtype=torch.float64)
+    c = objective.expected_optimum(1 - p, p)
+    commit = torch.logit(c).expand(4).clone().requires_grad_()
+    losses = objective.commit(commit, p.log())
+    (slopes,) = torch.autograd.grad((p * losses).sum(), commit)
+    assert float(slopes.sum()) == pytest.approx(0, abs=1e-6)
+    for q in (1.0, 0.5, 0.2):
+        c = objective.optimum(torch.tensor([q], dtype=torch.float64))
+        commit = torch.logit(c.clamp(max=1 - 1e-9)).requires_grad_()
+        right = torch.tensor([max(1 - q, 1e-12)], dtype=torch.float64).log()
+        (slope,) = torch.autograd.grad(objective.commit(commit, right).sum(), commit)
+        assert float(slope) == pytest.approx(0, abs=1e-5)
+    assert float(objective.optimum(torch.tensor([0.0]))) == pytest.approx(1, abs=1e-6)

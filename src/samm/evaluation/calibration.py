@@ -1,7 +1,8 @@
 """Do the two heads mean what they say? Counts along the way, for every state of every chain.
 
 The commit head is held against its closed form c*(q), the optimum of L_commit for the wrong mass
-q = 1 - p(x_1 | z); the stop against τ*, the share of free positions that is right.
+q = 1 - p(x_1 | z), and against what it should say without knowing x_1, by its network's own p; the
+stop against τ*, the share of free positions that is right.
 """
 
 from typing import Any
@@ -14,6 +15,7 @@ from samm.process.prediction import progress_target
 from samm.samplers.engine import Frame
 
 Q_EDGES = (0, 0.001, 0.003, 0.01, 0.03, *(i / 20 for i in range(1, 20)), 0.97, 0.99, 1)
+C_EDGES = (0, *(i / 20 for i in range(6, 20)), 0.97, 0.99, 1)
 TAU_EDGES = (*(i / 20 for i in range(20)), 0.97, 0.98, 0.99, 0.995, 0.999, 1)
 
 
@@ -47,16 +49,24 @@ class Calibration:
     def __init__(self, answers: Tensor, chains: int, objective: Samm) -> None:
         self.answers, self.chains, self.objective = answers, chains, objective
         self.commit = _Bins(Q_EDGES, ("wrong_mass", "confidence", "optimum"))
+        self.expected = _Bins(C_EDGES, ("optimum", "confidence", "right"))
         self.stop = _Bins(TAU_EDGES, ("progress", "target", "right"))
 
     def __call__(self, frame: Frame) -> None:
         view, seen = frame.view, frame.prediction
         answers = self.answers[frame.index // self.chains]
-        right = seen.probabilities.gather(-1, answers[..., None])[..., 0]
-        q = (1 - right).clamp(0, 1)[~view.clue]
-        self.commit.add(q, q, seen.confidence[~view.clue], self.objective.optimum(q))
+        p, c, truth = (x[~view.clue] for x in (seen.probabilities, seen.confidence, answers))
+        right = p.gather(-1, truth[..., None])[..., 0]
+        q = (1 - right).clamp(0, 1)
+        self.commit.add(q, q, c, self.objective.optimum(q))
+        best = self.objective.expected_optimum((1 - p).clamp(0, 1), p)
+        self.expected.add(best, best, c, right)
         target = progress_target(view.state, answers, view.clue)
         self.stop.add(seen.progress, seen.progress, target, (target == 1).float())
 
     def table(self) -> dict[str, Any]:
-        return {"commit": self.commit.table(), "stop": self.stop.table()}
+        return {
+            "commit": self.commit.table(),
+            "expected": self.expected.table(),
+            "stop": self.stop.table(),
+        }

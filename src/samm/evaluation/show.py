@@ -42,7 +42,8 @@ def show(result: dict[str, Any]) -> None:
         grid = Grid(*names, box=None, pad_edge=False)
         for row in result["ensembles"]:
             costs = f"{row['mean_steps']:.1f}", f"{row['calls_per_puzzle']:.1f}"
-            grid.add_row(str(row["chains"]), row["select"], interval(row), *costs)
+            rule = row["select"] + (" (verifier)" if row["verifier"] else "")
+            grid.add_row(str(row["chains"]), rule, interval(row), *costs)
         console.print(grid)
 
 

@@ -81,9 +81,11 @@ def all_tables(results: Sequence[Result]) -> list[Table]:
         tables.append(methods(checked, "Solved with the verifier, %", with_published=False))
     titles = distinct([r.title for r in results])
     tables += [costs(title, [r for r in results if r.title == title]) for title in titles]
-    tables += [ensembles(r) for r in results if r["chains"] > 1]
+    for result in widest(results):
+        tables += [ensembles(result, verifier) for verifier in (False, True)]
     by_difficulty = difficulty(results)
-    return [*tables, by_difficulty] if by_difficulty else tables
+    tables += [by_difficulty] if by_difficulty else []
+    return [table for table in tables if table.rows]
 
 
 def methods(results: Sequence[Result], title: str, with_published: bool) -> Table:
@@ -132,12 +134,21 @@ def costs(title: str, results: Sequence[Result]) -> Table:
     return Table(f"{title}: costs", header, tuple(rows), notes=(note,))
 
 
-def ensembles(result: Result) -> Table:
-    """Rules × numbers of chains; all of them on the same chains."""
+def widest(results: Sequence[Result]) -> list[Result]:
+    """Of every network and sampler the result with most chains: it holds those of the others."""
+    best: dict[tuple[str, str, str], Result] = {}
+    for result in sorted(results, key=lambda r: -r["chains"]):
+        if result["chains"] > 1:
+            best.setdefault((result.network, result.method, result.title), result)
+    return list(best.values())
+
+
+def ensembles(result: Result, verifier: bool) -> Table:
+    """Rules × numbers of chains, all of them on the same chains; with or without the verifier."""
     rows = [
         (
             f"{row['chains']}",
-            row["select"] + (" (verifier)" if row["verifier"] else ""),
+            row["select"],
             interval(row),
             percent(row["oracle"]),
             percent(row["false_stops"], 2),
@@ -145,12 +156,14 @@ def ensembles(result: Result) -> Table:
             f"{row['calls_per_puzzle']:.1f}",
         )
         for row in result["ensembles"]
+        if row["verifier"] == verifier
     ]
     header = (
         "chains", "rule", "solved, %", "any chain right, %", "false stops, %", "parallel steps",
         "calls per puzzle",
     )  # fmt: skip
-    title = f"Ensembles on {result.title}: {result.method} · {result.network}"
+    by = "Ensembles with the verifier" if verifier else "Ensembles"
+    title = f"{by} on {result.title}: {result.method} · {result.network}"
     paper = ", ".join(f"{steps} with {n}" for n, steps in published.STEPS.items())
     note = f"The paper's average steps on Sudoku-Extreme (tab:ensemble_steps_only): {paper}."
     return Table(title, header, tuple(rows), (result["command"],), (note,))

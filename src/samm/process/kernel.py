@@ -24,6 +24,8 @@ class Kernel:
     """Divides the commit logit; 0 commits where c > 1/2."""
     stop_epsilon: float | None = None
     """ε of the stop; None never stops, as in training."""
+    always_commit: bool = False
+    """c = 1 everywhere: no position ever goes back to the mask."""
 
     def __post_init__(self) -> None:
         for name in ("token_temperature", "commit_temperature"):
@@ -39,6 +41,8 @@ class Kernel:
     def confidence(self, prediction: Prediction) -> Tensor:
         """c at the commit temperature.  [B, d]"""
         commit = prediction.commit
+        if self.always_commit:
+            return torch.ones_like(commit)
         if self.commit_temperature == 0:
             return (commit > 0).to(commit.dtype)
         return torch.sigmoid(commit / self.commit_temperature)

@@ -140,12 +140,22 @@ class Samm(Objective):
 
         1 where there is no such point below 1. `calibrated` has c* = 1 - q instead.
         """
+        return self.expected_optimum(q[..., None], torch.ones_like(q)[..., None])
+
+    def expected_optimum(self, q: Tensor, chance: Tensor) -> Tensor:
+        """The same where q takes several values [.., V] with these chances [.., V].  [..]
+
+        With q_v = 1 - p_v and chance p_v, v = 1 .. K, it is what a head should say that knows no
+        more than a network whose p can be trusted.
+        """
         if self.calibrated:
-            return 1 - q
-        low, high = torch.zeros_like(q), torch.ones_like(q)
-        for _ in range(40):  # the left side falls in c and the right side grows: bisection
+            return ((1 - q) * chance).sum(-1)
+        low, high = torch.zeros_like(q[..., 0]), torch.ones_like(q[..., 0])
+        for _ in range(30):  # the left side grows in c and the right side falls: bisection
             c = (low + high) / 2
-            below = (1 - c + self.epsilon) ** self.exponent * (1 - c * q) > c * q
+            odds = c[..., None] * q
+            growing = (chance * odds / (1 - odds).clamp(min=1e-12)).sum(-1)
+            below = growing < (1 - c + self.epsilon) ** self.exponent
             low, high = torch.where(below, c, low), torch.where(below, high, c)
         return high
 

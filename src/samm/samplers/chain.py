@@ -1,6 +1,6 @@
 """The chain of eq:inference: apply the kernel until the network itself says stop."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
@@ -29,6 +29,8 @@ class Chain(Sampler):
     """Divides the commit logit; 0 commits where c > 1/2."""
     stop_epsilon: float = 0.01
     """ε: stop where τ ≥ 1 - ε and no mask is left."""
+    always_commit: bool = False
+    """Without the commit head, as a network that was trained so."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_steps <= self.steps:
@@ -39,14 +41,16 @@ class Chain(Sampler):
 
     @property
     def kernel(self) -> Kernel:
-        return Kernel(self.token_temperature, self.commit_temperature, self.stop_epsilon)
+        return Kernel(
+            self.token_temperature, self.commit_temperature, self.stop_epsilon, self.always_commit
+        )
 
     def done(self, prediction: Prediction, view: View) -> Tensor:
         return self.kernel.stops(prediction, view.state) & (view.step >= self.least_steps)
 
     def step(self, prediction: Prediction, view: View, chances: Chances) -> Tensor:
         # Who may stop has left; before `least_steps` nobody may.
-        moving = Kernel(self.token_temperature, self.commit_temperature)
+        moving = replace(self.kernel, stop_epsilon=None)
         return moving.step(prediction, view.state, view.clue, chances.uniform())
 
     def confidence(self, prediction: Prediction, answer: Tensor) -> Tensor:

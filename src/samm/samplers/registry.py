@@ -51,6 +51,8 @@ def build(
     table: dict[str, Any] = {}
     if issubclass(kind, Scheduled):
         table["exponent"] = config.path.exponent
+    if "always_commit" in known:
+        table["always_commit"] = config.states.always_commit
     if "uniform_share" in known:
         table["uniform_share"] = config.path.uniform_share
     sampler: Sampler = schema.build(kind, {**table, **(options or {})}, f"{name}.")

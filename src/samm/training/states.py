@@ -40,6 +40,7 @@ class States:
     step_weights: tuple[float, ...]
     probability: float
     vocabulary: int
+    always_commit: bool = False
 
     @classmethod
     def of(cls, config: Config, vocabulary: int) -> "States":
@@ -51,6 +52,7 @@ class States:
             states.steps,
             states.probability,
             vocabulary,
+            states.always_commit,
         )
 
     @property
@@ -84,7 +86,7 @@ class States:
         counts = range(len(self.step_weights))
         steps = random.Random(seed).choices(counts, self.step_weights)[0]
         start, clue, answers, moving, t = (x[rows] for x in (start, clue, answers, moving, t))
-        state, kernel = start, Kernel()
+        state, kernel = start, Kernel(always_commit=self.always_commit)
         for _ in range(steps):
             chance = torch.rand(tokens.shape, generator=generator, device=device)[rows]
             state = kernel.step(predict(state, clue), state, clue, chance)
