@@ -21,11 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(rich_help_panel="Train and evaluate")(train)
-app.command("eval", rich_help_panel="Train and evaluate")(evaluate)
-app.command(rich_help_panel="Train and evaluate")(report)
-app.command(rich_help_panel="Train and evaluate")(export)
-app.add_typer(data, name="data", rich_help_panel="Data")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -122,3 +117,10 @@ def info() -> None:
     table.add_row("tasks", ", ".join(tasks.names()))
     table.add_row("weights", ", ".join(weights.installed()) or "none installed")
     Console(highlight=False).print(table)
+
+
+app.command(rich_help_panel="Train and evaluate")(train)
+app.command("eval", rich_help_panel="Train and evaluate")(evaluate)
+app.command(rich_help_panel="Train and evaluate")(report)
+app.command(rich_help_panel="Train and evaluate")(export)
+app.add_typer(data, name="data", rich_help_panel="Data")

@@ -27,11 +27,9 @@ class _Bins:
         self.sums = torch.zeros(len(edges) - 1, len(names) + 1, dtype=torch.float64)
 
     def add(self, key: Tensor, *values: Tensor) -> None:
-        inner = self.edges[1:-1].to(key)
-        where = torch.bucketize(key, inner, right=True)
-        self.sums = self.sums.to(key.device)
-        columns = torch.stack([torch.ones_like(key), *values], -1).double()
-        self.sums.index_add_(0, where, columns)
+        where = torch.bucketize(key, self.edges[1:-1].to(key), right=True)
+        columns = torch.stack([torch.ones_like(key), *values], -1)
+        self.sums.index_add_(0, where.cpu(), columns.cpu().double())  # not every GPU has doubles
 
     def table(self) -> dict[str, Any]:
         """Counts, and the mean of every quantity per bin (None where the bin is empty)."""

@@ -92,7 +92,8 @@ def evaluate(
     n = int(chains.ended.int().cumprod(0).sum())
     if n == 0:
         raise InputError("interrupted before the first problem was finished")
-    measured = _Measured(network, problems[:n], answers[:n], chains[:n], right[:n], protocol)
+    known = (problems[:n].to("cpu"), answers[:n].cpu(), chains[:n].cpu(), right[:n].cpu())
+    measured = _Measured(network, *known, protocol)
     return {
         "partial": partial,
         **measured.table(np.asarray(data.ratings)[:n]),
@@ -193,7 +194,7 @@ class _Measured:
 
     def by_difficulty(self, outcome: Outcome, ratings: np.ndarray) -> list[dict[str, Any]]:
         task = self.network.task
-        buckets = torch.from_numpy(task.difficulty(ratings)).to(outcome.right.device)
+        buckets = torch.from_numpy(task.difficulty(ratings))
         return [
             {"difficulty": label, **self.score(outcome[buckets == number])}
             for number, label in enumerate(task.difficulties)

@@ -73,6 +73,9 @@ class Chains:
         """Some problems, and some of their chains."""
         return Chains(*(getattr(self, f.name)[index] for f in fields(self)))
 
+    def cpu(self) -> "Chains":
+        return Chains(*(getattr(self, f.name).cpu() for f in fields(self)))
+
     @property
     def count(self) -> int:
         """N"""
@@ -148,7 +151,7 @@ def _best(*scores: Tensor) -> Tensor:
     """The chain with the highest score; later scores break ties, and then the lower number.  [n]"""
     ahead = torch.ones_like(scores[0], dtype=torch.bool)
     for score in scores:
-        values = score.double().masked_fill(~ahead, -torch.inf)
+        values = score.float().masked_fill(~ahead, -torch.inf)
         ahead &= values == values.amax(1, keepdim=True)
     return ahead.int().argmax(1)
 
