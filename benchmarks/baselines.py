@@ -149,7 +149,8 @@ class Bench:
         if file.exists():
             return
         limit = request.limit or self.arguments.limit
-        request = dataclasses.replace(request, limit=limit)
+        on_gpu = self.chosen.device.type == "cuda"
+        request = dataclasses.replace(request, limit=limit, compile=on_gpu)
         result = measure(request, trained, self.chosen, self.sets[request.data][:limit])
         file.write_text(json.dumps(result) + "\n")
         print(

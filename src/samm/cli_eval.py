@@ -44,6 +44,9 @@ def evaluate(
         bool, typer.Option("--calibration", help="Also hold both heads against the truth.")
     ] = False,
     device: Annotated[str | None, typer.Option(help="cuda, mps or cpu; default: the best.")] = None,
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Compile the network: pays on a GPU for long runs.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object on stdout, for `samm report`.")
     ] = False,
@@ -59,7 +62,7 @@ def evaluate(
         schema.override(options, text, flag="--option", form="name=value")
     request = Request(
         weights, data, sampler, chains, select, steps, limit, seed, options, batch,
-        trajectories, calibration, device,
+        trajectories, calibration, device, compile_,
     )  # fmt: skip
     chosen = runtime.choose(device, seed=seed)
     trained = networks.load(weights, chosen.device)

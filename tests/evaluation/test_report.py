@@ -102,6 +102,16 @@ def test_the_command_in_a_result_makes_it_again(home, capsys) -> None:
         assert again == first
 
 
+@pytest.mark.slow
+def test_a_compiled_network_answers_as_it_does_uncompiled(home, capsys) -> None:
+    """Full batches by the compiled one, the rest as it is: all but rounding is the same."""
+    words = [*ours(home), "--steps", "8", "--batch", "16", "--chains", "2", "--select", "vote"]
+    plain, compiled = (evaluated(home, capsys, *words, *more) for more in ([], ["--compile"]))
+    assert abs(plain["solved"] - compiled["solved"]) <= 3
+    assert plain["mean_steps"] == pytest.approx(compiled["mean_steps"], rel=0.05)
+    assert "--compile" in compiled["command"]
+
+
 def test_without_json_it_speaks_to_people(home, capsys) -> None:
     capsys.readouterr()
     data = ["--data", str(home / "puzzles.samm"), "--device", "cpu", "--limit", "20"]

@@ -15,7 +15,7 @@ from samm.evaluation.calibration import Calibration
 from samm.evaluation.metrics import Outcome, score, wilson
 from samm.model import Network
 from samm.process.objective import Samm
-from samm.samplers.base import Sampler
+from samm.samplers.base import Model, Sampler
 from samm.samplers.engine import Frame
 from samm.samplers.ensemble import RULES, Chains, Rule, chains_of, rule_named
 from samm.samplers.trajectory import Recorder
@@ -56,8 +56,11 @@ def evaluate(
     protocol: Protocol,
     report: Report | None = None,
     autocast: torch.dtype | None = None,
+    model: Model | None = None,
 ) -> dict[str, Any]:
     """Answer all problems and measure; a table of plain values, ready for JSON.
+
+    `model` predicts in the network's place: the same, compiled.
 
     Ctrl-C ends it with what is known so far, marked `partial`: the problems up to the first one
     that is not finished, so that easy ones are not favoured.
@@ -77,7 +80,7 @@ def evaluate(
     try:
         with torch.autocast(device.type, autocast, enabled=autocast is not None):
             for part in chains_of(
-                protocol.sampler, network, problems, protocol.chains, protocol.seed,
+                protocol.sampler, model or network, problems, protocol.chains, protocol.seed,
                 protocol.batch, watch if watch.wanted else None,
             ):  # fmt: skip
                 row, number = chains.add(part)

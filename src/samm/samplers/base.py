@@ -24,6 +24,19 @@ class Model(Protocol):
     def __call__(self, tokens: Tensor, clue: Tensor, time: Tensor | None = None) -> Prediction: ...
 
 
+class Compiled:
+    """A network compiled for full batches, which a queue keeps full; as it is for the rest."""
+
+    def __init__(self, network: torch.nn.Module, batch: int) -> None:
+        self.network, self.batch = network, batch
+        self.full = torch.compile(network, dynamic=False)
+
+    def __call__(self, tokens: Tensor, clue: Tensor, time: Tensor | None = None) -> Prediction:
+        model = self.full if len(tokens) == self.batch else self.network
+        prediction: Prediction = model(tokens, clue, time)
+        return prediction
+
+
 @dataclass(frozen=True)
 class View:
     """The examples that a sampler is working on, each at a step of its own."""
