@@ -103,6 +103,7 @@ def test_the_command_in_a_result_makes_it_again(home, capsys) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 def test_a_compiled_network_answers_as_it_does_uncompiled(home, capsys) -> None:
     """Full batches by the compiled one, the rest as it is: all but rounding is the same."""
     words = [*ours(home), "--steps", "8", "--batch", "16", "--chains", "2", "--select", "vote"]
