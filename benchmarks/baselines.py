@@ -183,12 +183,15 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, required=True)
-    bench = Bench(parser.parse_args())
-    for arm in bench.arguments.arms:
-        if bench.arguments.only != "test":
-            bench.train(arm)
-        if bench.arguments.only != "train":
-            bench.test(arm)
+    try:
+        bench = Bench(parser.parse_args())
+        for arm in bench.arguments.arms:
+            if bench.arguments.only != "test":
+                bench.train(arm)
+            if bench.arguments.only != "train":
+                bench.test(arm)
+    except InputError as error:
+        parser.exit(2, f"error: {error}\n")
 
 
 if __name__ == "__main__":
