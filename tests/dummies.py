@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from samm import tasks
 from samm.process.prediction import Prediction, progress_target
 from samm.tasks import Problem, Task
 
@@ -47,6 +48,20 @@ class Recorder:
     def __call__(self, tokens: Tensor, clue: Tensor, time: Tensor | None = None) -> Prediction:
         self.states.append(tokens.clone())
         return self.model(tokens, clue, time)
+
+
+small_task = tasks.get("sudoku", box_rows=2, box_cols=2)
+COUNT = 24
+
+
+def knowing(skill: float = 0.9, commit: float = 0.8, count: int = COUNT) -> Knowing:
+    """A network that knows the first problems of the small task."""
+    batch, answers = small_problems(small_task, count)
+    return Knowing(answers, batch.clue, small_task.vocabulary, skill, commit)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 def small_problems(task: Task, count: int, seed: int = 5) -> tuple[Problem, Tensor]:

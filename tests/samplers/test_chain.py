@@ -1,22 +1,11 @@
 """The chain of eq:inference: when it stops, how long it takes, what it tells."""
 
 import torch
-from dummies import Knowing, small_problems
+from dummies import COUNT, Knowing, generator, knowing, small_problems, small_task
 
-from samm import tasks
 from samm.samplers import Chain, sample
 
-task = tasks.get("sudoku", box_rows=2, box_cols=2)
-COUNT = 24
-
-
-def knowing(skill: float = 0.9, commit: float = 0.8) -> Knowing:
-    batch, answers = small_problems(task, COUNT)
-    return Knowing(answers, batch.clue, task.vocabulary, skill, commit)
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+task = small_task
 
 
 def test_each_example_stops_by_itself_and_leaves_the_batch() -> None:

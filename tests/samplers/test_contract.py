@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from dummies import Knowing, small_problems
+from dummies import COUNT, Knowing, generator, knowing, small_problems, small_task
 
-from samm import tasks
 from samm.errors import InputError
 from samm.samplers import (
     Chain,
@@ -21,17 +20,7 @@ from samm.samplers import (
 from samm.samplers.registry import SAMPLERS
 from samm.tasks import Answer, Problem
 
-task = tasks.get("sudoku", box_rows=2, box_cols=2)
-COUNT = 24
-
-
-def knowing(skill: float = 0.9, commit: float = 0.8) -> Knowing:
-    batch, answers = small_problems(task, COUNT)
-    return Knowing(answers, batch.clue, task.vocabulary, skill, commit)
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+task = small_task
 
 
 class SamplerContract:

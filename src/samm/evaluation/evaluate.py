@@ -19,7 +19,7 @@ from samm.samplers.base import Model, Sampler
 from samm.samplers.engine import Frame
 from samm.samplers.ensemble import RULES, Chains, Rule, chains_of, rule_named
 from samm.samplers.trajectory import Recorder
-from samm.tasks import Problem
+from samm.tasks import Problem, Task
 
 Report = Callable[[int, int, int], None]
 """Called with (chains ended, problems whose chains have all ended, those of them solved)."""
@@ -72,31 +72,21 @@ def evaluate(
         raise InputError("no problem to evaluate on")
     problems = task.problem(torch.from_numpy(np.array(data.tokens)).long().to(device))
     answers = torch.from_numpy(np.array(data.answers)).long().to(device)
-    watch = _Watch(protocol, answers)
-    wide = protocol.chains > 1 or protocol.rule.probabilities
-    chains = Chains.empty(problems, protocol.chains, task.vocabulary, wide)
-    right = torch.zeros_like(chains.stopped)
+    watch, running = _Watch(protocol, answers), _Running(task, problems, answers, protocol)
     start, partial = time.perf_counter(), False
     try:
         with torch.autocast(device.type, autocast, enabled=autocast is not None):
-            for part in chains_of(
-                protocol.sampler, model or network, problems, protocol.chains, protocol.seed,
-                protocol.batch, watch if watch.wanted else None,
-            ):  # fmt: skip
-                row, number = chains.add(part)
-                right[row, number] = task.right(problems[row], part.answer.tokens, answers[row])
-                if report:
-                    ended = chains.ended
-                    solved = int((ended & right[:, 0]).sum())
-                    report(int((chains.steps >= 0).sum()), int(ended.sum()), solved)
+            running.run(model or network, watch, report)
     except KeyboardInterrupt:
         partial = True
     seconds = time.perf_counter() - start
-    n = int(chains.ended.int().cumprod(0).sum())
+    n = running.finished
     if n == 0:
         raise InputError("interrupted before the first problem was finished")
-    known = (problems[:n].to("cpu"), answers[:n].cpu(), chains[:n].cpu(), right[:n].cpu())
-    measured = _Measured(network, *known, protocol)
+    measured = _Measured(
+        network, problems[:n].to("cpu"), answers[:n].cpu(), running.chains[:n].cpu(),
+        running.right[:n].cpu(), protocol,
+    )  # fmt: skip
     return {
         "partial": partial,
         **measured.table(np.asarray(data.ratings)[:n]),
@@ -104,6 +94,35 @@ def evaluate(
         "puzzles_per_second": n / seconds,
         **watch.table(problems, n),
     }
+
+
+class _Running:
+    """The chains of all problems, and which of their answers are right."""
+
+    def __init__(self, task: Task, problems: Problem, answers: Tensor, protocol: Protocol) -> None:
+        self.task, self.problems, self.answers, self.protocol = task, problems, answers, protocol
+        wide = protocol.chains > 1 or protocol.rule.probabilities
+        self.chains = Chains.empty(problems, protocol.chains, task.vocabulary, wide)
+        self.right = torch.zeros_like(self.chains.stopped)  # [n, N]
+
+    def run(self, model: Model, watch: "_Watch", report: Report | None) -> None:
+        protocol, seen = self.protocol, watch if watch.wanted else None
+        for part in chains_of(
+            protocol.sampler, model, self.problems, protocol.chains, protocol.seed,
+            protocol.batch, seen,
+        ):  # fmt: skip
+            row, number = self.chains.add(part)
+            some, tokens = self.problems[row], part.answer.tokens
+            self.right[row, number] = self.task.right(some, tokens, self.answers[row])
+            if report:
+                ended = self.chains.ended
+                solved = int((ended & self.right[:, 0]).sum())
+                report(int((self.chains.steps >= 0).sum()), int(ended.sum()), solved)
+
+    @property
+    def finished(self) -> int:
+        """Problems up to the first one with a chain that has not ended."""
+        return int(self.chains.ended.int().cumprod(0).sum())
 
 
 class _Watch:
