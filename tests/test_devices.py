@@ -14,6 +14,7 @@ from samm.process.rivals import D3pm, Gidd, Mgdm
 from samm.samplers.base import Sampler, View
 from samm.samplers.ensemble import RULES, Chains
 from samm.samplers.registry import SAMPLERS
+from samm.samplers.restart import Restart
 from samm.samplers.streams import Chances, keys
 from samm.tasks import Problem
 
@@ -39,7 +40,8 @@ def flags(*shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", SAMPLERS.values(), ids=SAMPLERS)
 def test_samplers(kind: type[Sampler]) -> None:
-    sampler, seen = kind(), prediction()
+    sampler = Restart(task=task) if kind is Restart else kind()
+    seen = prediction()
     view = View(whole(B, D), flags(B, D), whole(B))
     chances = Chances(keys(3, view.step, view.step), view.step, D)
     for made in (

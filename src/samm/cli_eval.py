@@ -13,7 +13,8 @@ def evaluate(
     sampler: Annotated[
         str | None,
         typer.Option(
-            help="chain, euler, top_k, margin, remdm, mgdm, gidd or d3pm; "
+            help="chain, restart (which looks at the rules), euler, top_k, margin, remdm, mgdm, "
+            "gidd or d3pm; "
             "default: the network's own."
         ),
     ] = None,

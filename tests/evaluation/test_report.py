@@ -130,7 +130,7 @@ def test_without_json_it_speaks_to_people(home, capsys) -> None:
         (["--weights", "nowhere"], "'nowhere' is no run folder and no released network"),
         (["--weights", "{dfm}", "--sampler", "chain"], "does not suit a network trained with"),
         (["--weights", "{dfm}", "--calibration"], "has no heads to hold against the truth"),
-        (["--weights", "{ours}", "--sampler", "gidd"], "expected chain or euler"),
+        (["--weights", "{ours}", "--sampler", "gidd"], "expected chain or restart or euler"),
         (["--weights", "{ours}", "--select", "luck"], "rule 'luck' is unknown"),
         (["--weights", "{ours}", "--option", "speed=3"], "unknown key 'chain.speed'"),
         (["--weights", "{ours}", "--option", "speed"], "--option speed: expected name=value"),

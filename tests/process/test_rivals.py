@@ -54,6 +54,21 @@ def test_gidd_weights_are_as_written() -> None:
     assert torch.equal(clipped, free.clamp(max=0.5))
 
 
+@pytest.mark.parametrize("objective", [Gidd(Hybrid(0.1)), D3pm(Uniform()), Mgdm()], ids=repr)
+@pytest.mark.parametrize("time", [0.0, 0.5, 0.97, 1.0])
+@pytest.mark.parametrize("double", [True, False])
+def test_gradients_are_finite_at_every_time(objective, time: float, double: bool) -> None:
+    """Also in the last of the T steps, which ends where the answer is certain."""
+    prediction, state = problem()
+    if not double:
+        fields = (prediction.logits, prediction.commit, prediction.stop)
+        prediction = Prediction(*(30 * field.float() for field in fields))
+    tokens = state.tokens.clamp(max=K - 1) if isinstance(objective, D3pm) else state.tokens
+    state = State(tokens, state.answers, state.clue, torch.full((B,), time))
+    for gradient in gradients(objective, prediction, state).values():
+        assert bool(gradient.isfinite().all())
+
+
 def test_mgdm_is_its_formula() -> None:
     """(κ_t + 1/T)(1 - p)^γ (-log p) at masks, over the number of free positions."""
     prediction, state = problem()

@@ -3,7 +3,7 @@
 import torch
 from dummies import COUNT, Knowing, generator, knowing, small_problems, small_task
 
-from samm.samplers import Chain, sample
+from samm.samplers import Chain, Restart, sample
 
 task = small_task
 
@@ -62,3 +62,46 @@ def test_confidence_is_that_of_the_last_state() -> None:
     batch, _ = small_problems(task, COUNT)
     answer = sample(knowing(1 - 1e-7, 0.8), batch, generator(), Chain(steps=64))
     assert torch.allclose(answer.confidence[batch.free], torch.tensor(0.8))
+
+
+class TestRestart:
+    """With a verifier: only the rules end it, and a chain that went wrong starts again."""
+
+    def test_what_it_calls_done_is_right(self) -> None:
+        batch, answers = small_problems(task, COUNT)
+        answer = sample(knowing(0.85), batch, generator(), Restart(steps=2000, task=task))
+        assert bool(answer.stopped.all())
+        assert torch.equal(answer.tokens, answers)
+        few = sample(knowing(0.5), batch, generator(), Restart(steps=10, task=task))
+        assert torch.equal(few.stopped, task.verify(batch, few.tokens))
+        assert not bool(few.stopped.all())
+
+    def test_a_wrong_stop_and_a_stall_start_again(self) -> None:
+        """A network that is sure of a wrong answer until it is asked a second time."""
+        batch, answers = small_problems(task, 1)
+        wrong = torch.where(batch.clue, answers, (answers + 1) % task.vocabulary)
+
+        class Stubborn(Knowing):
+            """Sure of the wrong answer in its first eight calls."""
+
+            def __call__(self, tokens, clue, time=None):
+                self.answers = wrong if len(self.calls) < 8 else answers
+                return super().__call__(tokens, clue, time)
+
+        model = Stubborn(answers, batch.clue, task.vocabulary, 1 - 1e-7, 1 - 1e-7)
+        answer = sample(model, batch, generator(), Restart(steps=50, task=task))
+        assert torch.equal(answer.tokens, answers)
+        assert int(answer.steps[0]) <= 12
+
+    def test_patience_is_counted_in_steps(self) -> None:
+        batch, _ = small_problems(task, 3)
+        seen = []
+
+        def watch(frame) -> None:
+            blank = (frame.view.state == batch.tokens[frame.index]).all(-1)
+            seen.append((int(frame.view.step[0]), bool(blank[0])))
+
+        never = Restart(steps=20, patience=5, task=task)
+        sample(knowing(0.3, 0.9, 3), batch, generator(), never, 1, watch)
+        first = [blank for step, blank in seen[:21]]
+        assert [step for step in range(21) if first[step]] == [0, 5, 10, 15, 20]

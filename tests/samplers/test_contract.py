@@ -13,6 +13,7 @@ from samm.samplers import (
     Margin,
     Remasking,
     Remdm,
+    Restart,
     Sampler,
     TopK,
     sample,
@@ -92,6 +93,10 @@ class TestChain(SamplerContract):
     sampler = Chain(steps=64)
 
 
+class TestRestart(SamplerContract):
+    sampler = Restart(steps=200, patience=10, task=task)
+
+
 class TestEuler(SamplerContract):
     sampler = Euler(steps=8)
 
@@ -148,6 +153,7 @@ def test_every_sampler_is_under_contract() -> None:
         (Chain, {"least_steps": -1}, "least_steps -1"),
         (Chain, {"token_temperature": -1.0}, "token_temperature"),
         (Chain, {"stop_epsilon": 2.0}, "stop_epsilon"),
+        (Restart, {"patience": 0}, "patience 0"),
         (Euler, {"clock": "sun"}, "clock 'sun'"),
         (Euler, {"exponent": 0.0}, "exponent"),
         (TopK, {"certainty": "high"}, "certainty 'high'"),

@@ -160,7 +160,7 @@ class TestRegistry:
     @pytest.mark.parametrize(
         ("kind", "name", "options", "message"),
         [
-            ("samm", "dice", {}, "sampler 'dice' is unknown; known: chain, euler"),
+            ("samm", "dice", {}, "sampler 'dice' is unknown; known: chain, restart, euler"),
             ("cross_entropy", "chain", {}, "does not suit a network trained with"),
             ("gidd", "euler", {}, "expected gidd"),
             ("samm", "chain", {"speed": 3}, "unknown key 'chain.speed'; known: steps"),
@@ -174,5 +174,5 @@ class TestRegistry:
 
     def test_names_are_unique(self) -> None:
         assert set(SAMPLERS) == {
-            "chain", "euler", "top_k", "margin", "remdm", "mgdm", "gidd", "d3pm"
+            "chain", "restart", "euler", "top_k", "margin", "remdm", "mgdm", "gidd", "d3pm"
         }  # fmt: skip

@@ -49,6 +49,11 @@ class Protocol:
     def rule(self) -> Rule:
         return rule_named(self.select)
 
+    @property
+    def verifier(self) -> bool:
+        """Do the rules of the task have a say in the answers?"""
+        return self.rule.verifier or self.sampler.verifier
+
 
 def evaluate(
     network: Network,
@@ -232,7 +237,8 @@ class _Measured:
             for rule in RULES.values():
                 if _fits(rule, few, self.network.task.can_verify):
                     _, outcome = self.choose(rule, few)
-                    row = {"chains": few, "select": rule.name, "verifier": rule.verifier}
+                    verifier = rule.verifier or self.protocol.sampler.verifier
+                    row = {"chains": few, "select": rule.name, "verifier": verifier}
                     n = len(outcome.right)
                     ceiling = {"oracle": oracle / n, "oracle_ci95": wilson(oracle, n)}
                     rows.append({**row, **self.score(outcome), **ceiling})

@@ -30,7 +30,7 @@ RULES = {
     "confidence": "#4fa3a5",
     "verified": "#222222",
 }
-MARKERS = {"chain": "o", "euler": "s", "top_k": "^", "margin": "v", "remdm": "D"}
+MARKERS = {"chain": "o", "restart": "o", "euler": "s", "top_k": "^", "margin": "v", "remdm": "D"}
 
 
 def sheet(width: float, height: float, columns: int = 1) -> "tuple[Figure, Any]":

@@ -19,6 +19,7 @@ METHODS = {
 
 SAMPLERS = {
     "chain": "chain",
+    "restart": "chain with restarts",
     "euler": "Euler",
     "top_k": "Top-K",
     "margin": "Top-K margin",

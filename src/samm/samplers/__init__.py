@@ -7,6 +7,7 @@ from samm.samplers.engine import sample
 from samm.samplers.ensemble import ensemble
 from samm.samplers.euler import Euler
 from samm.samplers.remdm import Remdm
+from samm.samplers.restart import Restart
 from samm.samplers.top_k import Margin, Remasking, TopK
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Model",
     "Remasking",
     "Remdm",
+    "Restart",
     "Sampler",
     "TopK",
     "ensemble",

@@ -56,6 +56,8 @@ class Sampler(ABC):
     name: ClassVar[str]
     learned_stop: ClassVar[bool] = False
     """Does the network decide when to stop?"""
+    verifier: ClassVar[bool] = False
+    """Does it ask the rules of the task?"""
 
     steps: int = 64
     """The most steps an example takes."""

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from samm import schema
+from samm import schema, tasks
 from samm.config import Config
 from samm.errors import InputError
 from samm.samplers.ancestral import D3pm, Gidd
@@ -12,15 +12,17 @@ from samm.samplers.base import Sampler, Scheduled
 from samm.samplers.chain import Chain
 from samm.samplers.euler import Euler
 from samm.samplers.remdm import Remdm
+from samm.samplers.restart import Restart
 from samm.samplers.top_k import Margin, Remasking, TopK
+from samm.tasks import Task
 
 SAMPLERS: dict[str, type[Sampler]] = {
-    kind.name: kind for kind in (Chain, Euler, TopK, Margin, Remdm, Remasking, Gidd, D3pm)
+    kind.name: kind for kind in (Chain, Restart, Euler, TopK, Margin, Remdm, Remasking, Gidd, D3pm)
 }
 
 _MASKED = ("euler", "top_k", "margin", "remdm", "mgdm")
 _SUITABLE = {
-    "samm": ("chain", *_MASKED),
+    "samm": ("chain", "restart", *_MASKED),
     "cross_entropy": _MASKED,
     "mgdm": ("mgdm", "top_k", "margin", "euler", "remdm"),
     "gidd": ("gidd",),
@@ -31,6 +33,13 @@ _SUITABLE = {
 def suitable(config: Config) -> tuple[str, ...]:
     """The samplers for a network trained by this configuration, its own one first."""
     return _SUITABLE[config.objective.kind]
+
+
+def _verifying(config: Config) -> Task:
+    task = tasks.from_spec(config.task)
+    if not task.can_verify:
+        raise InputError(f"sampler 'restart': task '{task.name}' cannot verify answers")
+    return task
 
 
 def build(
@@ -56,6 +65,8 @@ def build(
     if "uniform_share" in known:
         table["uniform_share"] = config.path.uniform_share
     sampler: Sampler = schema.build(kind, {**table, **(options or {})}, f"{name}.")
+    if isinstance(sampler, Restart):
+        sampler = dataclasses.replace(sampler, task=_verifying(config))
     if getattr(sampler, "clock", "schedule") == "progress" and config.objective.kind != "samm":
         raise InputError(
             f"{name}.clock = 'progress': a network trained with objective.kind = "
