@@ -6,15 +6,28 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from samm.errors import InputError
+    from samm.solver import Solution, Solver, load
     from samm.tasks import Answer, Problem, Task
 
-__all__ = ["Answer", "InputError", "Problem", "Task", "__version__"]
+__all__ = [
+    "Answer",
+    "InputError",
+    "Problem",
+    "Solution",
+    "Solver",
+    "Task",
+    "__version__",
+    "load",
+]
 
 _HOMES = {
     "Answer": "samm.tasks",
     "InputError": "samm.errors",
     "Problem": "samm.tasks",
+    "Solution": "samm.solver",
+    "Solver": "samm.solver",
     "Task": "samm.tasks",
+    "load": "samm.solver",
 }
 
 

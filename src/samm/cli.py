@@ -11,6 +11,7 @@ import typer
 from samm import __version__
 from samm.cli_data import data
 from samm.cli_eval import evaluate, export, report
+from samm.cli_solve import solve
 from samm.cli_train import train
 from samm.errors import InputError
 
@@ -119,6 +120,7 @@ def info() -> None:
     Console(highlight=False).print(table)
 
 
+app.command(rich_help_panel="Start here")(solve)
 app.command(rich_help_panel="Train and evaluate")(train)
 app.command("eval", rich_help_panel="Train and evaluate")(evaluate)
 app.command(rich_help_panel="Train and evaluate")(report)

@@ -11,9 +11,10 @@ from samm.process.path import Hybrid, Uniform
 from samm.process.prediction import Prediction
 
 
-def divergence(true: Tensor, model: Tensor) -> Tensor:
+def kl_divergence(true: Tensor, model: Tensor) -> Tensor:
     """KL(true ‖ model); impossible tokens of `true` add nothing, to its gradient either."""
-    return (torch.special.xlogy(true, true) - true * model.log()).sum(-1)
+    divergence: Tensor = (torch.special.xlogy(true, true) - true * model.log()).sum(-1)
+    return divergence
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Gidd(Objective):
         clean = F.pad(prediction.logits.softmax(-1), (0, 1))  # [B, d, K + 1]
         model = self.path.blur(clean, t).clamp(min=1e-12)
         true = self.path.marginal(state.answers, t, vocabulary)
-        kl = divergence(true, model)
+        kl = kl_divergence(true, model)
         here = state.tokens[..., None]
         true_here = true.gather(-1, here)[..., 0]
         ratio = true_here / model.gather(-1, here)[..., 0]
@@ -100,7 +101,7 @@ class D3pm(Objective):
         known = F.one_hot(state.answers, vocabulary).to(prediction.logits.dtype)
         true = self.path.reverse(state.tokens, known, t, s)
         model = self.path.reverse(state.tokens, prediction.probabilities, t, s, mixture=True)
-        kl = divergence(true, model.clamp(min=1e-12))
+        kl = kl_divergence(true, model.clamp(min=1e-12))
         free = ~state.clue
         return {
             "bound": self.times * (kl * free).sum() * share.position,

@@ -240,13 +240,18 @@ def chains_of(
     batch: int = BATCH,
     watch: Watch | None = None,
     cap: Tensor | None = None,
+    numbers: Tensor | None = None,
 ) -> Iterator[Finished]:
-    """Run `count` chains for each problem; chain k of problem i is example i · count + k."""
+    """Run `count` chains for each problem; chain k of problem i is example i · count + k.
+
+    `numbers` [n] tells which problems these are, where they are a part of a longer list.
+    """
     if count < 1:
         raise InputError(f"{count} chains: expected at least 1")
     many = problems.map(lambda field: field.repeat_interleave(count, 0))
     number = torch.arange(len(many.tokens), device=many.tokens.device)
-    key = keys(seed, number // count, number % count)
+    mine = number // count if numbers is None else numbers.repeat_interleave(count)
+    key = keys(seed, mine, number % count)
     yield from run(sampler, model, many, key, batch, watch, cap)
 
 
@@ -259,6 +264,8 @@ def ensemble(
     chains: int = 1,
     select: str = "first",
     batch: int = BATCH,
+    watch: Watch | None = None,
+    numbers: Tensor | None = None,
 ) -> Choice:
     """One answer for each of the problems [n, d], of several chains, by the rule `select`."""
     rule = rule_named(select)
@@ -266,7 +273,9 @@ def ensemble(
     right = torch.zeros_like(found.stopped)
     cap = torch.full_like(found.steps, sampler.cap)
     seed = seed_from(generator)
-    for part in chains_of(sampler, model, problems, chains, seed, batch, cap=cap.view(-1)):
+    for part in chains_of(
+        sampler, model, problems, chains, seed, batch, watch, cap.view(-1), numbers
+    ):
         row, chain = found.add(part)
         well = part.answer.stopped
         if rule.verifier:
