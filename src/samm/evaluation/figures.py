@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from samm.errors import InputError
 from samm.evaluation import published
-from samm.evaluation.results import DATA, METHODS, Result, distinct
-from samm.evaluation.tables import widest
+from samm.evaluation.results import DATA, METHODS, Result, distinct, once
+from samm.evaluation.tables import scientific, widest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,14 +62,15 @@ def bare(*all_axes: "Axes") -> None:
 def all_figures(results: Sequence[Result], out: Path) -> list[Path]:
     """Every figure that these results have something to show for."""
     paths: list[Path] = []
-    for title in distinct([r.title for r in results]):
-        here = [r for r in results if r.title == title]
+    single = once(results)
+    for title in distinct([r.title for r in single]):
+        here = [r for r in single if r.title == title]
         name = here[0]["data"].split(".")[0]
         paths += save(compute(title, here), out, f"compute-{name}")
         several = widest(here)
         if several:
             paths += save(chains(title, several), out, f"chains-{name}")
-    rated = [r for r in results if len(r["by_difficulty"]) > 1 and r["stopped"] is not None]
+    rated = [r for r in single if len(r["by_difficulty"]) > 1 and r["stopped"] is not None]
     if rated:
         paths += save(difficulty(rated), out, "difficulty")
     for number, result in enumerate(r for r in results if "calibration" in r.values):
@@ -104,11 +105,23 @@ def compute(title: str, results: Sequence[Result]) -> "Figure":
                 text, (point.flops, 100 * point.accuracy), fontsize=7, color="#555555",
                 textcoords="offset points", xytext=(5, -9),
             )  # fmt: skip
-    axes.set(xscale="log", xlabel="FLOPs per puzzle", ylabel="solved, %", title=title)
+    _decades(axes)
+    axes.set(xlabel="FLOPs per puzzle", ylabel="solved, %", title=title)
     # beside the plot: many methods, few of them far apart
     axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
     bare(axes)
     return figure
+
+
+def _decades(axes: "Axes") -> None:
+    """A logarithmic axis with few, short labels: 1e8 2e8 5e8 1e9."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: scientific(value)))
 
 
 def chains(title: str, results: Sequence[Result]) -> "Figure":

@@ -65,7 +65,8 @@ class Result:
     def method(self) -> str:
         """How tables call network and sampler: `ours, chain`."""
         options, name = self["options"], SAMPLERS[self["sampler"]]
-        notes = [f"{self['steps_cap']} steps"] if self["stopped"] is None else []
+        notes = [f"{options['steps']} steps"] if self["stopped"] is None else []
+        notes += ["correction"] if options.get("corrections") else []
         notes += ["own clock"] if options.get("clock") == "progress" else []
         text = f"{METHODS[self['network']['objective']]}, {name}"
         return f"{text} ({', '.join(notes)})" if notes else text
@@ -114,6 +115,16 @@ def _one(file: Path) -> Result:
             f"'{values['network'].get('objective')}': expected those of this version of samm"
         )
     return Result(file, values)
+
+
+def once(results: Sequence[Result]) -> list[Result]:
+    """Of several results for one row and data set the one with most problems."""
+    best: dict[tuple[str, str, int], Result] = {}
+    for result in results:
+        key = (result.row, result.title, result["seed"])
+        if key not in best or result["n"] > best[key]["n"]:
+            best[key] = result
+    return list(best.values())
 
 
 def distinct(names: Sequence[str]) -> list[str]:

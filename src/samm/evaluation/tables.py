@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from samm.evaluation import published
-from samm.evaluation.results import DATA, Result, distinct
+from samm.evaluation.results import DATA, Result, distinct, once
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def _partial(result: Result) -> str:
 
 def all_tables(results: Sequence[Result]) -> list[Table]:
     """Every table that these results have something to say for."""
+    results = once(results)
     plain = [r for r in results if not r["verifier"]]
     checked = [r for r in results if r["verifier"]]
     tables = [methods(plain, "Solved, %", with_published=True)] if plain else []
