@@ -224,8 +224,9 @@ class TrainingConfig:
     seed: int = 0
     """Everything in a run follows from it."""
     compile: str | None = None
-    """torch.compile of the step (fastest), of one loop (compiled in seconds, for any number of
-    loops), or off; default: step on a GPU, off elsewhere."""
+    """torch.compile of the step, of one loop (compiled in seconds, for any number of loops), of the
+    step with kernels chosen by trial (tune: minutes of compiling), or off; default: step on a GPU,
+    off elsewhere."""
     precision: str | None = None
     """bfloat16 or float32 activations; default: what the device is best at."""
     log_every: int = 50
@@ -250,7 +251,7 @@ class TrainingConfig:
         if self.steps is not None:
             schema.positive(self, "steps")
         if self.compile is not None:
-            schema.choice(self, "compile", "step", "loop", "off")
+            schema.choice(self, "compile", "step", "loop", "tune", "off")
         if self.precision is not None:
             schema.choice(self, "precision", "bfloat16", "float32")
 

@@ -93,10 +93,11 @@ class Trainer:
         self._compile(config.training.compile or ("step" if self.device.type == "cuda" else "off"))
 
     def _compile(self, what: str) -> None:
-        if what == "step":
+        if what in ("step", "tune"):
             torch._dynamo.config.cache_size_limit = 64  # one program per number of loops
-            self._loss = torch.compile(self._loss_of, dynamic=False)
-            self._predict = torch.compile(self._predict_of, dynamic=False)
+            mode = "max-autotune-no-cudagraphs" if what == "tune" else None
+            self._loss = torch.compile(self._loss_of, dynamic=False, mode=mode)
+            self._predict = torch.compile(self._predict_of, dynamic=False, mode=mode)
         elif what == "loop":
             # The hidden state between the parts is no leaf; the compiler looks at it all the same.
             warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
