@@ -34,9 +34,10 @@ format: setup ## let ruff rewrite the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## speed of the data engine, on this machine
+bench: setup ## speed of the data engine and of the refilled batch, on this machine
 	$(BIN)/python benchmarks/sudoku_engine.py
 	$(BIN)/python benchmarks/batches.py
+	$(BIN)/python benchmarks/refill.py sudoku-6x6
 
 recompile: ## forget compiled code, after a change in the compiled modules
 	find src -name "*.nb[ci]" -delete

@@ -124,7 +124,7 @@ class Bench:
             first = self.arguments.test[0]
             looked = Request(
                 trained.name, first, "chain", steps=self.arguments.cap, limit=1000,
-                trajectories=8, calibration=True,
+                trajectories=4, calibration=True,
             )  # fmt: skip
             self.measure(f"{arm}-looked-at", looked, trained)
 

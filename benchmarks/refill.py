@@ -1,5 +1,6 @@
 """What a batch of mixed difficulty costs, against the ideal: the sum of its steps at full batch.
 
+    python benchmarks/refill.py sudoku-6x6
     python benchmarks/refill.py RUN FILE --batch 256
 
 Finished examples leave the batch and others take their places. The ideal is the number of network
@@ -16,6 +17,7 @@ import torch
 
 from samm import runtime, weights
 from samm.data import convert
+from samm.data.generate import chunks
 from samm.samplers import Chain
 from samm.samplers.engine import run
 from samm.samplers.streams import keys
@@ -24,15 +26,18 @@ from samm.samplers.streams import keys
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("weights")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("file", type=Path, nargs="?", help="default: made by the task")
+    parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--steps", type=int, default=256)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--device")
     arguments = parser.parse_args()
     chosen = runtime.choose(arguments.device, seed=0)
     network = weights.load(arguments.weights, chosen.device).network
-    data = convert.load(arguments.file, network.task, arguments.limit)
+    if arguments.file is None:
+        data = next(chunks(network.task, seed=0))[: arguments.limit or 3000]
+    else:
+        data = convert.load(arguments.file, network.task, arguments.limit)
     tokens = torch.tensor(data.tokens, device=chosen.device).long()
     problems, batch = network.task.problem(tokens), min(arguments.batch, len(data))
     key = keys(0, torch.arange(len(data), device=chosen.device))
@@ -68,7 +73,8 @@ def main() -> None:
         one_by_one, _ = timed([slice(first, first + batch) for first in starts])
     calls = sum(steps) + len(steps)
     ideal = calls / batch * per_call
-    print(f"{arguments.weights} on {arguments.file.name}, {chosen.device}, batch {batch}")
+    name = arguments.file.name if arguments.file else "generated problems"
+    print(f"{arguments.weights} on {name}, {chosen.device}, batch {batch}")
     print(f"{len(data):,} problems, {calls:,} calls; steps: mean {statistics.mean(steps):.1f}, "
           f"median {statistics.median(steps):g}, most {max(steps)}")  # fmt: skip
     print(f"ideal                {ideal:8.2f} s  ({1e3 * per_call:.1f} ms per call)")
