@@ -11,8 +11,10 @@ what it costs to run batch after batch, each as long as its slowest example.
 import argparse
 import statistics
 import time
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from samm import runtime, weights
@@ -35,12 +37,13 @@ def main() -> None:
     chosen = runtime.choose(arguments.device, seed=0)
     network = weights.load(arguments.weights, chosen.device).network
     if arguments.file is None:
-        data = next(chunks(network.task, seed=0))[: arguments.limit or 3000]
+        made = np.concatenate([part.tokens for part in islice(chunks(network.task, seed=0), 12)])
+        made = made[: arguments.limit]
     else:
-        data = convert.load(arguments.file, network.task, arguments.limit)
-    tokens = torch.tensor(data.tokens, device=chosen.device).long()
-    problems, batch = network.task.problem(tokens), min(arguments.batch, len(data))
-    key = keys(0, torch.arange(len(data), device=chosen.device))
+        made = convert.load(arguments.file, network.task, arguments.limit).tokens
+    tokens = torch.tensor(made, device=chosen.device).long()
+    problems, batch = network.task.problem(tokens), min(arguments.batch, len(made))
+    key = keys(0, torch.arange(len(made), device=chosen.device))
     sampler = Chain(steps=arguments.steps)
 
     def wait() -> None:
@@ -69,13 +72,13 @@ def main() -> None:
             call()
         per_call = statistics.median(call() for _ in range(15))
         queue, steps = timed([slice(None)])
-        starts = range(0, len(data), batch)
+        starts = range(0, len(made), batch)
         one_by_one, _ = timed([slice(first, first + batch) for first in starts])
     calls = sum(steps) + len(steps)
     ideal = calls / batch * per_call
     name = arguments.file.name if arguments.file else "generated problems"
     print(f"{arguments.weights} on {name}, {chosen.device}, batch {batch}")
-    print(f"{len(data):,} problems, {calls:,} calls; steps: mean {statistics.mean(steps):.1f}, "
+    print(f"{len(made):,} problems, {calls:,} calls; steps: mean {statistics.mean(steps):.1f}, "
           f"median {statistics.median(steps):g}, most {max(steps)}")  # fmt: skip
     print(f"ideal                {ideal:8.2f} s  ({1e3 * per_call:.1f} ms per call)")
     print(f"refilled             {queue:8.2f} s  {queue / ideal:.2f} × the ideal")
