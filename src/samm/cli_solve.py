@@ -1,6 +1,7 @@
 """`samm solve`."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,6 +156,8 @@ def _solve_file(
     from samm.solve_file import Counts, Output, lines_of, solve_lines, to_parquet
 
     if parquet is not None:
+        if find_spec("pyarrow") is None:
+            raise InputError("--parquet needs pyarrow: pip install 'samm[tables]'")
         if parquet.exists():
             raise InputError(f"{parquet} already exists; remove it first")
         kind, out = "json", parquet.with_name(parquet.name + ".part")

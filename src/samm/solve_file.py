@@ -20,6 +20,7 @@ from samm.solver import Options, Solver
 from samm.tasks import Problem
 
 COLUMNS = ("input", "output", "verified", "stopped", "steps", "confidence", "error")
+"""Of an answer. JSON and Parquet have the confidence of every position, CSV the least of them."""
 
 Report = Callable[[int, int], None]
 """Called with (bytes or rows of the input done, of how many)."""
@@ -199,11 +200,9 @@ def _refuse_foreign(path: Path, kind: str, size: int) -> None:
 
 def to_parquet(rows: Path, parquet: Path) -> None:
     """Turn finished JSON lines into a Parquet file, and remove them."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError("--parquet needs pyarrow: pip install 'samm[tables]'") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     text, flag = pa.string(), pa.bool_()
     kinds = (text, text, flag, flag, pa.int32(), pa.list_(pa.float32()), text)
     schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
