@@ -81,7 +81,7 @@ def all_figures(results: Sequence[Result], out: Path) -> list[Path]:
 def compute(title: str, results: Sequence[Result]) -> "Figure":
     """Accuracy against FLOPs per puzzle, with the published points where there are any."""
     figure, axes = sheet(7.2, 4.4)
-    for result in results:
+    for number, result in enumerate(sorted(results, key=lambda r: -r["accuracy"]), 1):
         method = METHODS[result["network"]["objective"]]
         low, high = result["ci95"]
         share = result["accuracy"]
@@ -94,9 +94,13 @@ def compute(title: str, results: Sequence[Result]) -> "Figure":
             color=COLOURS[method],
             markersize=5,
             elinewidth=0.8,
-            label=f"{result.method} · {result.choice} · {result.network}",
+            label=f"{number}: {result.method} · {result.choice} · {result.network}",
             **filled,
         )
+        axes.annotate(
+            str(number), (result["flops_per_puzzle"], 100 * share), fontsize=6,
+            textcoords="offset points", xytext=(4, 3),
+        )  # fmt: skip
     if title == DATA["extreme_test"]:
         for point in published.POINTS:
             axes.plot(point.flops, 100 * point.accuracy, "*", color=COLOURS["published"])

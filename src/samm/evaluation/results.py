@@ -34,6 +34,7 @@ DATA = {
     "forum11_test": "forum 11+",
     "kaggle_radcliffe_test": "Kaggle (Radcliffe)",
     "kaggle_mgdm_test": "Kaggle (MGDM)",
+    "sudoku-6x6-test": "6×6 Sudoku",
 }
 """What tables call a data file, by its name without endings."""
 
@@ -92,7 +93,7 @@ def read(sources: Iterable[Path]) -> list[Result]:
     """All results in these files and folders; anything else is an error that names the file."""
     files: list[Path] = []
     for source in sources:
-        found = sorted(source.rglob("*.json")) if source.is_dir() else [source]
+        found = sorted(source.glob("*.json")) if source.is_dir() else [source]
         files += found
     results = [_one(file) for file in files]
     if not results:

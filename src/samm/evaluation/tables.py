@@ -90,23 +90,30 @@ def all_tables(results: Sequence[Result]) -> list[Table]:
 
 
 def methods(results: Sequence[Result], title: str, with_published: bool) -> Table:
-    """Methods × data sets, as tab:sudoku."""
+    """Methods × data sets, as tab:sudoku; the best first."""
     sets = distinct([r.title for r in results])
+    results = sorted(results, key=lambda r: (sets.index(r.title), -r["accuracy"]))
     cells = {(r.row, r.title): r for r in results}
+    sizes = {c: max(r["n"] for r in results if r.title == c) for c in sets}
     rows = []
     for name in distinct([r.row for r in results]):
         of_row = [cells.get((name, column)) for column in sets]
-        rows.append((name, *(interval(r.values) + _partial(r) if r else "" for r in of_row)))
+        rows.append((name, *(_cell(r, sizes[r.title]) if r else "" for r in of_row)))
     known = {DATA["extreme_test"]: "extreme", DATA["kaggle_radcliffe_test"]: "kaggle"}
     if with_published and any(column in known for column in sets):
         for row in published.TABLE:
             shares = [getattr(row, known[c]) if c in known else None for c in sets]
             told = ("" if share is None else f"{share:.1f}" for share in shares)
             rows.append((f"{row.method}, as published", *told))
-    sizes = [next(r["n"] for r in results if r.title == column) for column in sets]
-    header = ("method", *(f"{c}, n = {n:,}" for c, n in zip(sets, sizes, strict=True)))
+    header = ("method", *(f"{column}, n = {sizes[column]:,}" for column in sets))
     notes = ("In brackets: 95 % Wilson intervals.",)
     return Table(title, header, tuple(rows), tuple(r["command"] for r in results), notes)
+
+
+def _cell(result: Result, usual: int) -> str:
+    """Its own size where that is not the column's."""
+    other = "" if result["n"] == usual else f", n = {result['n']:,}"
+    return interval(result.values) + other + _partial(result)
 
 
 COSTS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
