@@ -219,6 +219,29 @@ def test_the_same_results_give_the_same_files(saved: Path, tmp_path: Path) -> No
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
 
 
+def test_the_repositorys_tables_are_those_of_its_results() -> None:
+    """RESULTS.md is what `samm report` makes of the JSON beside it."""
+    from samm.evaluation.tables import all_tables
+
+    experiments = Path(__file__).parents[2] / "experiments"
+    made = "\n".join(t.markdown() for t in all_tables(read([experiments / "six-by-six"])))
+    text = (experiments / "RESULTS.md").read_text(encoding="utf-8")
+    assert text.split(START)[1].split(END)[0].strip() == made.strip()
+
+
+@pytest.mark.parametrize("arm", ["ours", "dfm"])
+def test_a_row_of_the_results_can_be_made_again(arm: str, capsys) -> None:
+    """By its own command, cut to its first puzzles: the same answers on this machine."""
+    home = Path(__file__).parents[2]
+    sampler = {"ours": "chain", "dfm": "top_k"}[arm]
+    file = home / f"experiments/six-by-six/{arm}-{sampler}-1-sudoku-6x6-test.json"
+    command = shlex.split(json.loads(file.read_text())["command"])
+    words = [str(home / word) if word.startswith("experiments/") else word for word in command]
+    words[words.index("--limit") + 1] = "100"
+    assert run(*words[1:], "--device", "cpu") == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] >= 0.96
+
+
 def test_what_is_no_result_is_refused(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no result \(\*\.json\) in"):
         read([tmp_path])
