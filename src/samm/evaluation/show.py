@@ -16,12 +16,14 @@ def show(result: dict[str, Any]) -> None:
     verifier = "with the verifier" if result["verifier"] else "no verifier"
     console.print(
         f"[bold]{result['weights']}[/bold] on {result['data']}: {result['n']:,} problems"
-        f"{' (interrupted)' if result['partial'] else ''}"
+        f"{' (interrupted)' if result['partial'] else ''}",
+        soft_wrap=True,
     )
     console.print(
         f"{result['sampler']}, {chains}{_by(result)}, at most {result['steps_cap']} steps, "
         f"seed {result['seed']}, {verifier}",
         style="dim",
+        soft_wrap=True,
     )
     facts = Grid(box=None, show_header=False, pad_edge=False)
     for name, text in COSTS:
