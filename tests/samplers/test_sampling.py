@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from dummies import Knowing, small_problems
+from dummies import Knowing, KnowingNetwork, small_problems
 
 from samm import tasks
 from samm.config import Config
 from samm.errors import InputError
 from samm.samplers import Chain, Euler, TopK, sample
+from samm.samplers.base import Compiled
 from samm.samplers.engine import run
 from samm.samplers.registry import SAMPLERS, build, suitable
 from samm.samplers.streams import Chances, keys
@@ -109,6 +110,29 @@ class TestStreams:
         assert float(noise.mean()) == pytest.approx(0.5772, abs=0.02)
         assert float(noise.var()) == pytest.approx(1.645, rel=0.03)
         assert bool(noise.isfinite().all())
+
+
+def test_a_compiled_network_sees_full_batches_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the compiler left out: full batches and nearly full ones, the same answers."""
+    batch, _ = small_problems(task, 40)
+    plain = sample(knowing(40), batch, generator(), Chain(steps=99), batch=16)
+    seen = []
+
+    def full(tokens, clue, time):
+        seen.append(len(tokens))
+        return model(tokens, clue, time)
+
+    model = knowing(40)
+    network = KnowingNetwork(task, model)
+    monkeypatch.setattr(torch, "compile", lambda network, dynamic: full)
+    compiled = sample(Compiled(network, 16), batch, generator(), Chain(steps=99), batch=16)
+    assert set(seen) == {16}
+    assert min(model.calls) < 4, "small ones are left to the network as it is"
+    for name in ("tokens", "stopped", "steps", "confidence"):
+        assert torch.equal(getattr(plain, name), getattr(compiled, name))
+    timed = Euler(steps=8)
+    with_time = sample(Compiled(network, 16), batch, generator(), timed, batch=16)
+    assert torch.equal(with_time.tokens, sample(model, batch, generator(), timed, batch=16).tokens)
 
 
 def test_trajectories_tell_every_state() -> None:

@@ -32,6 +32,7 @@ def show(result: dict[str, Any]) -> None:
     if result["exact"] != result["accuracy"]:
         facts.add_row("equal to the stored answer, %", f"{100 * result['exact']:.1f}")
     console.print(facts)
+    console.print(_histogram(result["steps_histogram"]))
     if len(result["by_difficulty"]) > 1:
         grid = Grid("difficulty", "n", "solved, %", "", "steps", box=None, pad_edge=False)
         for row in result["by_difficulty"]:
@@ -47,6 +48,21 @@ def show(result: dict[str, Any]) -> None:
             rule = row["select"] + (" (verifier)" if row["verifier"] else "")
             grid.add_row(str(row["chains"]), rule, interval(row), *costs)
         console.print(grid)
+
+
+def _histogram(steps: list[list[int]]) -> Grid:
+    """Problems by the number of steps that they took, in classes that double."""
+    classes: dict[int, int] = {}
+    for value, count in steps:
+        top = 1 << max(value - 1, 0).bit_length()  # 1, 2, 3–4, 5–8, ...
+        classes[top] = classes.get(top, 0) + count
+    grid = Grid("steps", "problems", "", box=None, pad_edge=False)
+    grid.columns[1].justify = "right"
+    for top, count in sorted(classes.items()):
+        low = top // 2 + 1
+        name = str(top) if low >= top else f"{low}–{top}"
+        grid.add_row(name, f"{count:,}", Bar(max(classes.values()), 0, count, width=20))
+    return grid
 
 
 def _by(result: dict[str, Any]) -> str:
