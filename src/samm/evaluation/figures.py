@@ -163,26 +163,29 @@ def chains(title: str, results: Sequence[Result]) -> "Figure":
 
 
 def difficulty(results: Sequence[Result]) -> "Figure":
-    """Accuracy and steps by difficulty: harder problems take more steps."""
-    figure, (left, right) = sheet(9, 3.6, 2)
-    labels = distinct([b["difficulty"] for r in results for b in r["by_difficulty"]])
-    for result in results:
-        buckets = {b["difficulty"]: b for b in result["by_difficulty"]}
+    """Accuracy and steps by difficulty, in classes of ten problems or more."""
+    figure, (left, right) = sheet(11, 3.6, 2)
+    enough = [[b for b in r["by_difficulty"] if b["n"] >= 10] for r in results]
+    labels = distinct([b["difficulty"] for some in enough for b in some])
+    for result, some in zip(results, enough, strict=True):
+        buckets = {b["difficulty"]: b for b in some}
         known = [label for label in labels if label in buckets]
         places = [labels.index(label) for label in known]
-        name = f"{result.choice} · {result.network} · {result.title}"
+        name = f"{result.row} · {result.title}"
         left.plot(places, [100 * buckets[k]["accuracy"] for k in known], "o-", ms=3, lw=1)
         mean = right.plot(
             places, [buckets[k]["mean_steps"] for k in known], "o-", ms=3, lw=1, label=name
         )
-        most = [buckets[k]["p90_steps"] for k in known]
-        right.plot(places, most, ":", lw=1, color=mean[0].get_color())
+        if len(results) <= 4:
+            most = [buckets[k]["p90_steps"] for k in known]
+            right.plot(places, most, ":", lw=1, color=mean[0].get_color())
     for axes in (left, right):
         axes.set_xticks(range(len(labels)), labels)
-        axes.set_xlabel("rating (guesses of a classical solver)")
+        axes.set_xlabel("difficulty, by the classes of the task")
     left.set_ylabel("solved, %")
-    right.set_ylabel("steps: mean, and 90th percentile (dotted)")
-    right.legend(fontsize=6, frameon=False)
+    dotted = ", and 90th percentile (dotted)" if len(results) <= 4 else ""
+    right.set_ylabel(f"steps: mean{dotted}")
+    figure.legend(fontsize=6, frameon=False, loc="outside right center")
     bare(left, right)
     return figure
 
