@@ -51,6 +51,10 @@ def solve(
         raise InputError("--json, --csv and --parquet contradict each other: give one of them")
     if watch and (file or len(problems or []) != 1 or chains > 1):
         raise InputError("--watch shows one chain on one problem")
+    if (watch or check) and (file or as_json or as_csv):
+        raise InputError("--watch and --check go with problems shown on the screen")
+    if parquet and (out or not file):
+        raise InputError("--parquet goes with --file, and instead of --out")
     if (out or resume) and not file:
         raise InputError("--out and --resume go with --file")
     if resume and not (out or parquet):

@@ -109,7 +109,7 @@ class StatesConfig:
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """The loss; process/objective.py has the formulas."""
+    """The loss; process/objective.py has the formulas of ours and DFM's, rivals.py the others."""
 
     kind: str = "samm"
     """samm, cross_entropy (DFM), gidd, mgdm, or d3pm."""

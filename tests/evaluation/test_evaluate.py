@@ -133,6 +133,22 @@ class TestEvaluate:
         assert part["mean_steps"] == same["mean_steps"]
         assert whole["n"] == COUNT
 
+        slow = network(0.97, 0.97)
+        stuck = data().tokens[3]
+
+        class Stuck(KnowingNetwork):
+            """Never commits to anything on the fourth problem."""
+
+            def forward(self, tokens, clue, time=None):
+                seen = super().forward(tokens, clue, time)
+                given = torch.from_numpy(stuck.astype(np.int64))
+                here = (torch.where(clue, tokens, task.mask) == given).all(-1)
+                seen.commit[here] = -30.0
+                return seen
+
+        part = evaluate(Stuck(task, slow.knowing), data(), protocol, stop)
+        assert part["n"] == 3, "problems behind an unfinished one do not count"
+
         def at_once(chains: int, finished: int, solved: int) -> None:
             raise KeyboardInterrupt
 

@@ -90,6 +90,7 @@ def test_the_command_in_a_result_makes_it_again(home, capsys) -> None:
     for words in (
         ["--steps", "9", "--option", "commit_temperature=0.5", "--seed", "3"],
         ["--sampler", "euler", "--option", "revisit=true", "--steps", "7", "--limit", "30"],
+        ["--option", "always_commit=false", "--steps", "5"],
         ["--chains", "2", "--select", "verified", "--trajectories", "1", "--calibration"],
     ):
         first = evaluated(home, capsys, *ours(home), *words)
@@ -231,7 +232,7 @@ def test_the_repositorys_tables_are_those_of_its_results() -> None:
 
 @pytest.mark.parametrize("arm", ["ours", "dfm"])
 def test_a_row_of_the_results_can_be_made_again(arm: str, capsys) -> None:
-    """By its own command, cut to its first puzzles: the same answers on this machine."""
+    """By its own command, cut to its first puzzles: about as many are solved."""
     home = Path(__file__).parents[2]
     sampler = {"ours": "chain", "dfm": "top_k"}[arm]
     file = home / f"experiments/six-by-six/{arm}-{sampler}-1-sudoku-6x6-test.json"

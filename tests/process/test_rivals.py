@@ -8,7 +8,7 @@ from losses import B, D, K, gradients, problem
 from torch import Tensor
 
 from samm.process.objective import Objective, Share, State
-from samm.process.path import Hybrid, Masking, Uniform
+from samm.process.path import Hybrid, Uniform
 from samm.process.prediction import Prediction
 from samm.process.rivals import D3pm, Gidd, Mgdm
 
@@ -88,11 +88,16 @@ def test_mgdm_is_its_formula() -> None:
 def test_mgdm_weighs_times_as_the_cited_paper() -> None:
     """T - n at noise n = 0 .. T - 1, where a share (n + 1)/T is masked: ours up to the factor T."""
     times = 20
-    path = Masking()
+    prediction, state = problem()
+
+    def loss(n: int) -> float:
+        """Of the same masked state, at noise n."""
+        masked = torch.where(state.clue, state.answers, K)
+        at = State(masked, state.answers, state.clue, torch.full((B,), 1 - (n + 1) / times))
+        return float(Mgdm(times=times)(prediction, at, Share.of(state.clue)))
+
     for n in range(times):
-        t = torch.tensor([1 - (n + 1) / times])
-        ours = float(path.keep(t)) + 1 / times
-        assert times * ours == pytest.approx(times - n, abs=1e-4)
+        assert loss(n) / loss(times - 1) == pytest.approx(times - n, rel=1e-4)
 
 
 def test_d3pm_is_the_divergence_of_the_posteriors() -> None:

@@ -76,7 +76,7 @@ class TestRestart:
         assert torch.equal(few.stopped, task.verify(batch, few.tokens))
         assert not bool(few.stopped.all())
 
-    def test_a_wrong_stop_and_a_stall_start_again(self) -> None:
+    def test_a_wrong_stop_starts_again(self) -> None:
         """A network that is sure of a wrong answer until it is asked a second time."""
         batch, answers = small_problems(task, 1)
         wrong = torch.where(batch.clue, answers, (answers + 1) % task.vocabulary)
@@ -88,10 +88,23 @@ class TestRestart:
                 self.answers = wrong if len(self.calls) < 8 else answers
                 return super().__call__(tokens, clue, time)
 
-        model = Stubborn(answers, batch.clue, task.vocabulary, 1 - 1e-7, 1 - 1e-7)
-        answer = sample(model, batch, generator(), Restart(steps=50, task=task))
-        assert torch.equal(answer.tokens, answers)
-        assert int(answer.steps[0]) <= 12
+        def blanks(sampler: Chain) -> list[bool]:
+            """Was the chain at its beginning, step by step?"""
+            seen = []
+            model = Stubborn(answers, batch.clue, task.vocabulary, 1 - 1e-7, 1 - 1e-7)
+
+            def watch(frame) -> None:
+                seen.append(bool((frame.view.state == batch.tokens).all()))
+
+            found = sample(model, batch, generator(), sampler, watch=watch)
+            assert torch.equal(found.tokens, answers)
+            return seen
+
+        seen = blanks(Restart(steps=50, task=task))
+        # Sure of a wrong answer after one step, and sent back to the start: at first not before
+        # `least_steps`, which count from the very beginning.
+        assert seen[:7] == [True, False, False, True, False, True, False]
+        assert len(seen) <= 13
 
     def test_patience_is_counted_in_steps(self) -> None:
         batch, _ = small_problems(task, 3)

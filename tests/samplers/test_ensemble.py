@@ -135,9 +135,11 @@ def problems(count: int = 12) -> tuple[Problem, torch.Tensor]:
 def run_all(
     model: Knowing, batch: Problem, count: int, sampler=None, size: int = 1024
 ) -> tuple[Chains, torch.Tensor]:
-    found = Chains.empty(batch, count, task.vocabulary, probabilities=True)
+    found = Chains.empty(batch, count, task.vocabulary, predictions=True)
     right = torch.zeros_like(found.stopped)
-    for part in chains_of(sampler or Chain(steps=40), model, batch, count, 3, size):
+    for part in chains_of(
+        sampler or Chain(steps=40), model, batch, count, 3, size, predictions=True
+    ):
         row, chain = found.add(part)
         right[row, chain] = task.verify(batch[row], part.answer.tokens)
     return found, right
@@ -169,9 +171,9 @@ def test_ensemble_answers_as_the_rule_does_on_all_chains(rule: str, size: int) -
     """Also where the rule cuts chains off, whatever the batch: same answers, same costs."""
     batch, _ = problems()
     seed = int(torch.randint(1 << 62, (), generator=generator(9)))
-    found = Chains.empty(batch, 4, task.vocabulary, probabilities=True)
+    found = Chains.empty(batch, 4, task.vocabulary, predictions=True)
     right = torch.zeros_like(found.stopped)
-    for part in chains_of(Chain(steps=40), knowing(), batch, 4, seed):
+    for part in chains_of(Chain(steps=40), knowing(), batch, 4, seed, predictions=True):
         row, chain = found.add(part)
         right[row, chain] = task.verify(batch[row], part.answer.tokens)
     expected = RULES[rule].choose(batch, found, right)

@@ -59,13 +59,16 @@ def test_the_residual_is_the_change_of_the_prediction() -> None:
 
     one = batch[:1]
     model = Learning(answers, batch.clue, task.vocabulary, 0.4, 1 - 1e-7)
-    (part,) = run(Chain(steps=1, least_steps=0), model, one, keys(0, torch.arange(1)))
+    key = keys(0, torch.arange(1))
+    (part,) = run(Chain(steps=1, least_steps=0), model, one, key, predictions=True)
     # from 0.4 to 0.9 at the right token and 0.2 to 1/30 at the three others: half of 0.5 + 0.5
     assert float(part.residual[0]) == pytest.approx(0.5, abs=1e-5)
-    start = run(
-        Chain(steps=1, least_steps=0), model, one, keys(0, torch.arange(1)), cap=torch.zeros(1)
-    )
-    assert float(next(start).residual[0]) == 1, "one look, no change known"
+    assert part.probabilities.shape == (1, task.length, task.vocabulary)
+    cap = torch.zeros(1)
+    (start,) = run(Chain(least_steps=0), model, one, key, cap=cap, predictions=True)
+    assert float(start.residual[0]) == 1, "one look, no change known"
+    (bare,) = run(Chain(steps=1, least_steps=0), model, one, key)
+    assert bare.probabilities.numel() == 0, "nothing is kept that nobody asked for"
 
 
 def test_empty_batches_are_refused() -> None:

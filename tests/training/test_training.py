@@ -9,7 +9,7 @@ import torch
 from ribbon import Ribbon
 from tiny_runs import TINY
 
-from samm import tasks
+from samm import tasks, weights
 from samm.config import Config
 from samm.data import sudoku_engine
 from samm.data.format import Dataset, save_dataset
@@ -17,7 +17,7 @@ from samm.errors import InputError
 from samm.evaluation.metrics import Outcome, score
 from samm.samplers import Chain, sample
 from samm.tasks import Problem
-from samm.training.checkpoint import load, load_network
+from samm.training.checkpoint import load
 from samm.training.log import refuse_missing
 from samm.training.run import datasets, train
 from samm.training.trainer import Trainer
@@ -43,7 +43,7 @@ def test_4x4_is_learned_from_nothing(tmp_path: Path) -> None:
     result = train(Config.read(CONFIGS / "sudoku-4x4.toml"), tmp_path, device="cpu")
     assert result["accuracy"] >= 0.99
     assert result["stopped"] >= 0.99
-    network = load_network(tmp_path)
+    network = weights.load(tmp_path).network
     puzzles, grids = sudoku_engine.random_puzzles(500, seed=123_456, box=(2, 2))
     task = network.task
     problems = task.problem(task.from_board(puzzles))
@@ -107,7 +107,7 @@ def test_a_task_with_padding_and_several_answers_trains_without_another_line(
     )  # fmt: skip
     del config.task["box_rows"], config.task["box_cols"]
     result = train(config, tmp_path / "run", device="cpu")
-    network, task = load_network(tmp_path / "run"), Ribbon()
+    network, task = weights.load(tmp_path / "run").network, Ribbon()
     problems = task.encode_many(["R..G", "...", "G.......", "B"])
     answer = sample(network, problems, torch.Generator().manual_seed(0), Chain(steps=16))
     assert torch.equal(answer.tokens[problems.clue], problems.tokens[problems.clue])

@@ -89,7 +89,7 @@ def evaluate(
     if n == 0:
         raise InputError("interrupted before the first problem was finished")
     measured = _Measured(
-        network, problems[:n].to("cpu"), answers[:n].cpu(), running.chains[:n].cpu(),
+        network, problems[:n].to("cpu"), answers[:n].cpu(), running.chains[:n].to("cpu"),
         running.right[:n].cpu(), protocol,
     )  # fmt: skip
     return {
@@ -106,15 +106,15 @@ class _Running:
 
     def __init__(self, task: Task, problems: Problem, answers: Tensor, protocol: Protocol) -> None:
         self.task, self.problems, self.answers, self.protocol = task, problems, answers, protocol
-        wide = protocol.chains > 1 or protocol.rule.probabilities
-        self.chains = Chains.empty(problems, protocol.chains, task.vocabulary, wide)
+        self.predictions = protocol.chains > 1 or protocol.rule.predictions
+        self.chains = Chains.empty(problems, protocol.chains, task.vocabulary, self.predictions)
         self.right = torch.zeros_like(self.chains.stopped)  # [n, N]
 
     def run(self, model: Model, watch: "_Watch", report: Report | None) -> None:
         protocol, seen = self.protocol, watch if watch.wanted else None
         for part in chains_of(
             protocol.sampler, model, self.problems, protocol.chains, protocol.seed,
-            protocol.batch, seen,
+            protocol.batch, seen, predictions=self.predictions,
         ):  # fmt: skip
             row, number = self.chains.add(part)
             some, tokens = self.problems[row], part.answer.tokens

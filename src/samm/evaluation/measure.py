@@ -57,7 +57,8 @@ class Request:
         words += ["--chains", str(self.chains)] if self.chains > 1 else []
         words += ["--select", self.select] if self.select else []
         for name, value in self.options.items():
-            words += ["--option", f"{name}={str(value).lower() if value is True else value}"]
+            text = str(value).lower() if isinstance(value, bool) else value
+            words += ["--option", f"{name}={text}"]
         words += ["--trajectories", str(self.trajectories)] * bool(self.trajectories)
         words += ["--calibration"] * self.calibration + ["--compile"] * self.compile
         return shlex.join([*words, "--seed", str(self.seed), "--json"])

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from samm.tasks import Batch
+
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Batch):
     """What became of n problems."""
 
     right: Tensor
@@ -17,10 +19,6 @@ class Outcome:
     """[n]"""
     calls: Tensor
     """[n] network calls of all chains together."""
-
-    def __getitem__(self, which: Tensor) -> "Outcome":
-        parts = (self.right, self.stopped, self.steps, self.calls)
-        return Outcome(*(part[which] for part in parts))
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def methods(results: Sequence[Result], title: str, with_published: bool) -> Tabl
         for row in published.TABLE:
             shares = [getattr(row, known[c]) if c in known else None for c in sets]
             told = ("" if share is None else f"{share:.1f}" for share in shares)
-            rows.append((f"{row.method}, as published", *told))
+            rows.append((f"{row.method}, as published ({row.note})", *told))
     header = ("method", *(f"{column}, n = {sizes[column]:,}" for column in sets))
     notes = ("In brackets: 95 % Wilson intervals.",)
     return Table(title, header, tuple(rows), tuple(r["command"] for r in results), notes)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from samm.tasks import Batch
+
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Batch):
     """T_θ(z) of eq:network, before the softmax and the sigmoids; float32 whatever the network."""
 
     logits: Tensor

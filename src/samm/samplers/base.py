@@ -16,6 +16,7 @@ from samm.process.draw import draw
 from samm.process.prediction import Prediction
 from samm.process.schedule import Power, Schedule
 from samm.samplers.streams import Chances
+from samm.tasks import Batch
 
 
 class Model(Protocol):
@@ -44,12 +45,12 @@ class Compiled:
         tokens, clue = (torch.nn.functional.pad(x, (0, 0, 0, missing)) for x in (tokens, clue))
         if time is not None:
             time = torch.nn.functional.pad(time, (0, missing))
-        padded = self.full(tokens, clue, time)
-        return Prediction(padded.logits[:size], padded.commit[:size], padded.stop[:size])
+        padded: Prediction = self.full(tokens, clue, time)
+        return padded[:size]
 
 
 @dataclass(frozen=True)
-class View:
+class View(Batch):
     """The examples that a sampler is working on, each at a step of its own."""
 
     state: Tensor

@@ -40,9 +40,10 @@ class Finished:
     """[b] which of the problems."""
     answer: Answer
     probabilities: Tensor
-    """[b, d, K] the prediction of the last state."""
+    """[b, d, K] the prediction of the last state; [b, 0, K] where nobody asked for it."""
     residual: Tensor
-    """[b] total variation between the last two predictions, mean over free positions."""
+    """[b] total variation between the last two predictions, mean over free positions; 1 where
+    nobody asked."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +56,11 @@ class _Working:
     """[b, d, K] the prediction of the state before this one; nan at the start."""
 
     def __getitem__(self, rows: Tensor) -> "_Working":
-        view = View(self.view.state[rows], self.view.clue[rows], self.view.step[rows])
-        return _Working(self.index[rows], view, self.before[rows])
+        return _Working(self.index[rows], self.view[rows], self.before[rows])
 
     def join(self, other: "_Working") -> "_Working":
-        mine, theirs = self.view, other.view
-        view = View(
-            torch.cat([mine.state, theirs.state]),
-            torch.cat([mine.clue, theirs.clue]),
-            torch.cat([mine.step, theirs.step]),
-        )
         index = torch.cat([self.index, other.index])
+        view = View.join([self.view, other.view])
         return _Working(index, view, torch.cat([self.before, other.before]))
 
 
@@ -78,11 +73,13 @@ def run(
     batch: int = BATCH,
     watch: Watch | None = None,
     cap: Tensor | None = None,
+    predictions: bool = False,
 ) -> Iterator[Finished]:
     """Solve problems [n, d], each with the randomness of its key [n]; yields them as they finish.
 
     The network is called once more than an example takes steps: on its last state too. `cap` [n]
     holds the most steps of each example; who reads the results may lower it on the way.
+    `predictions` keeps those of the last states, and how much they changed.
     """
     if batch < 1:
         raise InputError(f"batch {batch}: expected at least 1")
@@ -98,13 +95,16 @@ def run(
         chances = Chances(key[work.index], view.step, length)
         done = sampler.done(prediction, view)
         leaving = done | (view.step >= cap[work.index])
-        state, now = sampler.step(prediction, view, chances), prediction.probabilities
+        state = sampler.step(prediction, view, chances)
+        now = prediction.probabilities if predictions else prediction.logits[:, :0]
         moved = _Working(work.index, View(state, view.clue, view.step + 1), now)
         if bool(leaving.any()):
-            yield _finished(sampler, work, prediction, chances, done, leaving.nonzero()[:, 0])
+            rows = leaving.nonzero()[:, 0]
+            yield _finished(sampler, work, prediction, now, chances, done, rows)
             cut = ~leaving & (view.step >= cap[work.index])  # the reader has lowered their cap
             if bool(cut.any()):
-                yield _finished(sampler, work, prediction, chances, done, cut.nonzero()[:, 0])
+                rows = cut.nonzero()[:, 0]
+                yield _finished(sampler, work, prediction, now, chances, done, rows)
             moved = moved[(~leaving & ~cut).nonzero()[:, 0]]
             if room := min(batch - len(moved.index), count - following):
                 new = torch.arange(following, following + room, device=key.device)
@@ -129,11 +129,12 @@ def _finished(
     sampler: Sampler,
     work: _Working,
     prediction: Prediction,
+    now: Tensor,
     chances: Chances,
     done: Tensor,
     rows: Tensor,
 ) -> Finished:
-    view, now = work.view, prediction.probabilities
+    view = work.view
     tokens = sampler.finish(prediction, view, chances)
     sure = torch.where(view.clue, 1.0, sampler.confidence(prediction, tokens))
     answer = Answer(tokens, done, view.step, sure)[rows]
@@ -144,7 +145,7 @@ def _finished(
 
 def _residual(now: Tensor, before: Tensor, clue: Tensor) -> Tensor:
     """Total variation between two predictions; the largest, 1, where there is but one.  [b]"""
-    if before.shape != now.shape:  # the first step of all
+    if before.shape != now.shape or not now.numel():  # the first step of all, or nobody asked
         return torch.ones(len(clue), device=clue.device)
     free = (~clue).sum(-1).clamp(min=1)
     change = 0.5 * (now - before).abs().sum(-1).masked_fill(clue, 0).sum(-1) / free

@@ -6,7 +6,7 @@ three that a run of three would have.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -15,11 +15,11 @@ from samm.errors import InputError
 from samm.samplers.base import Model, Sampler
 from samm.samplers.engine import BATCH, Finished, Watch, run
 from samm.samplers.streams import keys, seed_from
-from samm.tasks import Answer, Problem, Task
+from samm.tasks import Answer, Batch, Problem, Task
 
 
-@dataclass
-class Chains:
+@dataclass(frozen=True)
+class Chains(Batch):
     """What N chains for each of n problems ended with."""
 
     tokens: Tensor
@@ -37,12 +37,12 @@ class Chains:
 
     @classmethod
     def empty(
-        cls, problems: Problem, count: int, vocabulary: int, probabilities: bool = False
+        cls, problems: Problem, count: int, vocabulary: int, predictions: bool = False
     ) -> "Chains":
         """A place for `count` chains each."""
         n, d = problems.tokens.shape
         device = problems.tokens.device
-        wide = d if probabilities else 0
+        wide = d if predictions else 0
         return cls(
             problems.tokens[:, None].repeat(1, count, 1),
             torch.zeros(n, count, dtype=torch.bool, device=device),
@@ -68,13 +68,6 @@ class Chains:
         if self.probabilities.numel():
             self.probabilities[place] = finished.probabilities.half()
         return place
-
-    def __getitem__(self, index: slice | tuple[slice, slice]) -> "Chains":
-        """Some problems, and some of their chains."""
-        return Chains(*(getattr(self, f.name)[index] for f in fields(self)))
-
-    def cpu(self) -> "Chains":
-        return Chains(*(getattr(self, f.name).cpu() for f in fields(self)))
 
     @property
     def count(self) -> int:
@@ -113,8 +106,8 @@ class Rule:
     """The first chain to end well decides: the others need not go on."""
     verifier: bool = False
     """The rules of the task decide, not the network."""
-    probabilities: bool = False
-    """Needs the predictions of the last states."""
+    predictions: bool = False
+    """Needs the predictions of the last states, or how they changed."""
 
 
 def _picked(chains: Chains, which: Tensor, early: bool) -> Choice:
@@ -214,10 +207,10 @@ def verified(problem: Problem, chains: Chains, right: Tensor) -> Choice:
 RULES = {
     rule.name: rule
     for rule in (
-        Rule("average", average, probabilities=True),
+        Rule("average", average, predictions=True),
         Rule("vote", vote),
         Rule("first", first, early=True),
-        Rule("residual", residual),
+        Rule("residual", residual, predictions=True),
         Rule("confidence", confidence),
         Rule("majority", majority),
         Rule("verified", verified, early=True, verifier=True),
@@ -241,6 +234,7 @@ def chains_of(
     watch: Watch | None = None,
     cap: Tensor | None = None,
     numbers: Tensor | None = None,
+    predictions: bool = False,
 ) -> Iterator[Finished]:
     """Run `count` chains for each problem; chain k of problem i is example i · count + k.
 
@@ -252,7 +246,7 @@ def chains_of(
     number = torch.arange(len(many.tokens), device=many.tokens.device)
     mine = number // count if numbers is None else numbers.repeat_interleave(count)
     key = keys(seed, mine, number % count)
-    yield from run(sampler, model, many, key, batch, watch, cap)
+    yield from run(sampler, model, many, key, batch, watch, cap, predictions)
 
 
 def ensemble(
@@ -269,12 +263,21 @@ def ensemble(
 ) -> Choice:
     """One answer for each of the problems [n, d], of several chains, by the rule `select`."""
     rule = rule_named(select)
-    found = Chains.empty(problems, chains, task.vocabulary, rule.probabilities)
+    found = Chains.empty(problems, chains, task.vocabulary, rule.predictions)
     right = torch.zeros_like(found.stopped)
     cap = torch.full_like(found.steps, sampler.cap)
     seed = seed_from(generator)
     for part in chains_of(
-        sampler, model, problems, chains, seed, batch, watch, cap.view(-1), numbers
+        sampler,
+        model,
+        problems,
+        chains,
+        seed,
+        batch,
+        watch,
+        cap.view(-1),
+        numbers,
+        rule.predictions,
     ):
         row, chain = found.add(part)
         well = part.answer.stopped

@@ -7,7 +7,9 @@ depend on the batch size, on the order of the problems, or on how work is cut in
 import torch
 from torch import Tensor
 
-GOLDEN, FACTORS = 0x9E3779B97F4A7C15, ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+from samm.randomness import FACTORS, SPREAD
+
+GOLDEN = 0x9E3779B97F4A7C15
 
 
 def _signed(x: int) -> int:
@@ -31,7 +33,7 @@ def keys(seed: int, *numbers: Tensor) -> Tensor:
     """A key for every example of these numbers (problem, chain) [n].  [n]"""
     key = torch.full_like(numbers[0], _signed(seed % (1 << 64)))
     for number in numbers:
-        key = _scrambled(key * _signed(0xD1342543DE82EF95) + number + 1)
+        key = _scrambled(key * _signed(SPREAD) + number + 1)
     return key
 
 

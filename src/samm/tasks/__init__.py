@@ -13,6 +13,7 @@ from typing import Any
 from samm.errors import InputError
 from samm.tasks.base import (
     Answer,
+    Batch,
     CannotVerify,
     Coordinates,
     Example,
@@ -24,6 +25,7 @@ from samm.tasks.base import (
 
 __all__ = [
     "Answer",
+    "Batch",
     "CannotVerify",
     "Coordinates",
     "Example",

@@ -26,13 +26,13 @@ class CannotVerify(TypeError):
     """The task cannot tell right from wrong without the solution."""
 
 
-class _Batch:
-    """What Problem and Answer share: fields are tensors with the same leading dimensions."""
+@dataclass(frozen=True)
+class Batch:
+    """Tensors that travel together: every field has the same leading dimensions."""
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """Apply `change` to every field."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return type(self)(*(change(getattr(self, f.name)) for f in fields))
+        return type(self)(*(change(getattr(self, f.name)) for f in dataclasses.fields(self)))
 
     def to(self, device: torch.device | str) -> Self:
         return self.map(lambda field: field.to(device))
@@ -52,12 +52,12 @@ class _Batch:
 
     @classmethod
     def _combine(cls, how: Callable[[list[Tensor]], Tensor], items: Sequence[Self]) -> Self:
-        names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        names = [f.name for f in dataclasses.fields(cls)]
         return cls(*(how([getattr(item, name) for item in items]) for name in names))
 
 
 @dataclass(frozen=True)
-class Problem(_Batch):
+class Problem(Batch):
     """What is given: one problem [d] or a batch [B, d]."""
 
     tokens: Tensor
@@ -74,7 +74,7 @@ class Problem(_Batch):
 
 
 @dataclass(frozen=True)
-class Answer(_Batch):
+class Answer(Batch):
     """What a sampler returns, for one problem or a batch."""
 
     tokens: Tensor

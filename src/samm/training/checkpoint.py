@@ -20,16 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from samm import tasks
 from samm.config import Config
 from samm.errors import InputError
-from samm.model import Network
 
 MANIFEST = "manifest.json"
 
@@ -148,14 +145,6 @@ def _manifest(folder: Path) -> tuple[int, dict[str, tuple[int, str]]]:
         return int(manifest["step"]), files
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder / MANIFEST} cannot be read: {error}") from None
-
-
-def load_network(run: str | Path, device: torch.device | str = "cpu") -> Network:
-    """The averaged network of a run, ready to predict."""
-    checkpoint = load(run)
-    network = Network(checkpoint.config.network, tasks.from_spec(checkpoint.config.task))
-    network.load_state_dict(checkpoint.model)
-    return network.to(device).eval()
 
 
 def _bytes(tensors: Mapping[str, Tensor]) -> bytes:

@@ -158,7 +158,7 @@ class Trainer:
         loss, terms = self._loss(
             state.tokens, state.answers, state.clue, state.time, position, loops
         )
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
         self.world.add_gradients(self.network.parameters())
         return terms
 

@@ -48,7 +48,7 @@ def load(name: str | Path, device: "torch.device | str" = "cpu") -> Trained:
 
     released = Path(str(files(__package__))) / str(name)
     folder = released if str(name) in installed() else Path(name)
-    if folder.is_dir() and (folder / checkpoint.MANIFEST).exists() | bool(checkpoint.steps(folder)):
+    if (folder / checkpoint.MANIFEST).exists() or checkpoint.steps(folder):
         saved = checkpoint.load(folder)
         return _build(str(name), saved.config, saved.model, saved.step, device)
     if (folder / WEIGHTS).is_file():
