@@ -60,6 +60,13 @@ class TestMetrics:
     def test_wilson_has_known_values(self, solved, n, low, high) -> None:
         assert wilson(solved, n) == pytest.approx((low, high), abs=1e-4)
 
+    def test_the_share_lies_in_its_interval(self) -> None:
+        """Also where they meet, at 0 and at 1, whatever the rounding."""
+        for n in range(1, 200):
+            for solved in (0, 1, n // 2, n):
+                low, high = wilson(solved, n)
+                assert 0 <= low <= solved / n <= high <= 1
+
 
 class TestEvaluate:
     def test_a_network_that_knows_scores_full_marks(self) -> None:

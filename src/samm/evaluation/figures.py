@@ -89,7 +89,7 @@ def compute(title: str, results: Sequence[Result]) -> "Figure":
         axes.errorbar(
             result["flops_per_puzzle"],
             100 * share,
-            yerr=[[100 * (share - low)], [100 * (high - share)]],
+            yerr=[[max(0, 100 * (share - low))], [max(0, 100 * (high - share))]],
             fmt=MARKERS.get(result["sampler"], "P"),
             color=COLOURS[method],
             markersize=5,

@@ -72,4 +72,5 @@ def wilson(successes: int, n: int, z: float = 1.959964) -> tuple[float, float]:
     share = successes / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     spread = z / (1 + z * z / n) * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
-    return max(0.0, middle - spread), min(1.0, middle + spread)
+    # Rounding must not put the share outside its own interval: at 0 and 1 they meet.
+    return max(0.0, min(middle - spread, share)), min(1.0, max(middle + spread, share))
