@@ -105,9 +105,12 @@ def compute(title: str, results: Sequence[Result]) -> "Figure":
         for point in published.POINTS:
             axes.plot(point.flops, 100 * point.accuracy, "*", color=COLOURS["published"])
             text = f"{point.name}{' (at least)' if point.least else ''}"
+            side = (
+                {"ha": "right", "xytext": (-5, -9)} if point.flops > 1e12 else {"xytext": (5, -9)}
+            )
             axes.annotate(
                 text, (point.flops, 100 * point.accuracy), fontsize=7, color="#555555",
-                textcoords="offset points", xytext=(5, -9),
+                textcoords="offset points", **side,
             )  # fmt: skip
     _decades(axes)
     axes.set(xlabel="FLOPs per puzzle", ylabel="solved, %", title=title)
