@@ -20,6 +20,10 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the newest checkpoint, exactly.")
     ] = False,
+    extend: Annotated[
+        Path | None,
+        typer.Option(help="Begin where this run's rate begins to fall (trapezoid); more steps."),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any key, e.g. training.batch_size=8 (repeatable)."),
@@ -40,7 +44,7 @@ def train(
     chosen = Config.read(config, overrides)
     try:
         result = run_training(
-            chosen, out, minutes, steps, resume, device, tensorboard, wandb,
+            chosen, out, minutes, steps, resume, extend, device, tensorboard, wandb,
             say=lambda text: typer.echo(text, err=True),
         )  # fmt: skip
     except KeyboardInterrupt:

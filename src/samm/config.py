@@ -171,8 +171,13 @@ class OptimizerConfig:
     """Weight decay of AdamW."""
     warmup: int = 300
     """Steps of linear warm-up."""
+    schedule: str = "cosine"
+    """cosine: down from the warm-up to the end; trapezoid: constant, then linearly down. A run of
+    the second kind can be made longer later (`--extend`)."""
+    cooldown: float = 0.3
+    """trapezoid: share of the run in which the rate falls."""
     final: float = 0.02
-    """Cosine decay to this share of the rate; 1 keeps it constant."""
+    """The rate falls to this share; 1 keeps it constant."""
     clip: float = 1.0
     """Largest norm of the gradient."""
     ema: float = 0.999
@@ -180,10 +185,11 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         schema.choice(self, "kind", "muon", "adamw", "adam")
+        schema.choice(self, "schedule", "cosine", "trapezoid")
         schema.positive(self, "rate", "muon_rate", "clip")
         if len(self.betas) != 2:
             raise InputError(f"optimizer.betas = {list(self.betas)}: expected two numbers")
-        schema.within(self, 0, 1, "final", "ema")
+        schema.within(self, 0, 1, "cooldown", "final", "ema")
         schema.within(self, 0, 1e9, "warmup", "decay", "muon_decay")
 
 

@@ -27,13 +27,20 @@ def descend(net: Network, optimizer: Optimizer, step: int) -> None:
     optimizer.step(step)
 
 
-def test_schedule_warms_up_and_follows_a_cosine() -> None:
+def test_schedules_warm_up_and_fall() -> None:
     optimizer = Optimizer(OptimizerConfig(warmup=10, final=0.1), network(), steps=110)
     scales = [optimizer.scale(step) for step in range(111)]
     assert scales[:10] == pytest.approx([(i + 1) / 10 for i in range(10)])
     assert scales[10] == 1
     assert scales[60] == pytest.approx(0.55)
     assert scales[110] == pytest.approx(0.1)
+    trapezoid = OptimizerConfig(warmup=10, schedule="trapezoid", cooldown=0.4, final=0.1)
+    optimizer = Optimizer(trapezoid, network(), steps=100)
+    scales = [optimizer.scale(step) for step in range(101)]
+    assert scales[:10] == pytest.approx([(i + 1) / 10 for i in range(10)])
+    assert set(scales[9:61]) == {1.0}
+    assert scales[80] == pytest.approx(0.55)
+    assert scales[100] == pytest.approx(0.1)
     constant = Optimizer(OptimizerConfig(warmup=0, final=1.0), network(), steps=50)
     assert {constant.scale(step) for step in range(60)} == {1.0}
 

@@ -125,3 +125,31 @@ def test_damage_is_named_and_the_last_good_checkpoint_goes_on(
     done = run(config, out, "--resume")
     assert done.returncode == 0, done.stderr
     assert_same_end(out, expected)
+
+
+TRAPEZOID = ("--set", "optimizer.schedule=trapezoid")
+
+
+def test_an_extended_run_ends_as_one_that_was_longer_from_the_start(tmp_path: Path) -> None:
+    config = tiny(tmp_path)
+    short, long, extended = (tmp_path / name for name in ("short", "long", "extended"))
+    for out, steps in ((short, 20), (long, 40)):
+        done = run(config, out, *TRAPEZOID, "--steps", steps)
+        assert done.returncode == 0, done.stderr
+    assert 14 in checkpoint.steps(short)  # 70 % of 20: kept, whatever else is removed
+    before = (short / "metrics.jsonl").read_text()
+    done = run(config, extended, *TRAPEZOID, "--steps", 40, "--extend", short)
+    assert done.returncode == 0, done.stderr
+    assert "going on from step 14" in done.stderr
+    assert_same_end(extended, long)
+    assert (short / "metrics.jsonl").read_text() == before
+    assert metrics(extended) == [row for row in metrics(long) if row["step"] > 14]
+    for options, message in (
+        (("--steps", 19), "19 steps: the rate would fall from step 13"),
+        (("--steps", 40, "--set", "optimizer.rate=0.1"), "begun with another [optimizer]"),
+        (("--steps", 40, "--set", "optimizer.schedule=cosine"), "follows the length of a run"),
+    ):
+        done = run(config, tmp_path / "other", *TRAPEZOID, "--extend", short, *options)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert not (tmp_path / "other" / "checkpoints").exists()

@@ -29,7 +29,7 @@ def split(
     key occurs in `exclude` are left out.
     """
     names = list(shares)
-    if not names or any(not 0 < share < 1 for share in shares.values()):
+    if not names or any(not 0 < share <= 1 for share in shares.values()):
         raise InputError(f"shares {dict(shares)}: expected numbers between 0 and 1")
     if not math.isclose(sum(shares.values()), 1):
         raise InputError(f"shares {dict(shares)} add up to {sum(shares.values()):g}, not 1")

@@ -48,8 +48,9 @@ def save(
     model: Mapping[str, Tensor],
     train_state: Mapping[str, Tensor],
     keep: int,
+    always: int | None = None,
 ) -> Path:
-    """Write `RUN/checkpoints/step-N`, then remove all but the newest `keep`."""
+    """Write `RUN/checkpoints/step-N`, then remove all but the newest `keep` and step `always`."""
     home = run / "checkpoints"
     home.mkdir(parents=True, exist_ok=True)
     folder = home / f"step-{step:08d}"
@@ -81,7 +82,7 @@ def save(
         if isinstance(error, OSError):
             raise InputError(_unwritten(run, folder, error)) from None
         raise
-    for old in steps(run)[:-keep]:
+    for old in set(steps(run)[:-keep]) - {always}:
         shutil.rmtree(home / f"step-{old:08d}", ignore_errors=True)
     return folder
 
@@ -98,14 +99,14 @@ def steps(run: Path) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
-def load(run: str | Path) -> Checkpoint:
-    """The newest checkpoint of a run folder, or a checkpoint folder itself."""
+def load(run: str | Path, step: int | None = None) -> Checkpoint:
+    """A run folder's checkpoint of a step, or its newest; or a checkpoint folder itself."""
     if (Path(run) / MANIFEST).exists():
         return _load(Path(run))
     available = steps(Path(run))
     if not available:
         raise InputError(f"{run} holds no checkpoint")
-    folder = Path(run) / "checkpoints" / f"step-{available[-1]:08d}"
+    folder = Path(run) / "checkpoints" / f"step-{step or available[-1]:08d}"
     try:
         return _load(folder)
     except InputError as error:

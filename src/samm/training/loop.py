@@ -78,6 +78,7 @@ def fit(trainer: Trainer, run: Path, log: Log) -> dict[str, Any]:
             meter.add(trainer.train_step())
             step, final = trainer.step, trainer.step == options.steps
             saving = final or step % options.checkpoint_every == 0
+            saving |= step == trainer.extendable_from
             reporting = saving or step % options.log_every == 0
             ending = False
             if reporting or world.size == 1:

@@ -10,6 +10,13 @@ from samm.config import OptimizerConfig
 from samm.model import Network
 
 
+def plateau_end(config: OptimizerConfig, steps: int) -> int:
+    """The step from which the rate falls. Until there, nothing depends on the run's length."""
+    if config.schedule == "cosine":
+        return config.warmup
+    return max(config.warmup, round(steps * (1 - config.cooldown)))
+
+
 class Optimizer:
     """Muon on the hidden matrices and AdamW on the rest, or AdamW (Adam) alone; one schedule."""
 
@@ -37,12 +44,14 @@ class Optimizer:
         self.parameters = list(network.parameters())
 
     def scale(self, step: int) -> float:
-        """Share of the full rate at a step: linear warm-up, then cosine down to `final`."""
+        """Share of the full rate at a step: linear warm-up, perhaps a plateau, down to `final`."""
         if step < self.config.warmup:
             return (step + 1) / self.config.warmup
-        span = max(self.steps - self.config.warmup, 1)
-        part = min((step - self.config.warmup) / span, 1.0)
-        return self.config.final + (1 - self.config.final) * (1 + math.cos(math.pi * part)) / 2
+        start = plateau_end(self.config, self.steps)
+        part = min(max((step - start) / max(self.steps - start, 1), 0.0), 1.0)
+        cosine = self.config.schedule == "cosine"
+        left = (1 + math.cos(math.pi * part)) / 2 if cosine else 1 - part
+        return self.config.final + (1 - self.config.final) * left
 
     def step(self, step: int) -> Tensor:
         """Clip the gradients and move the weights; returns the gradient's norm."""

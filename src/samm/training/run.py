@@ -17,6 +17,7 @@ from samm.tasks import Task
 from samm.training import checkpoint, distributed
 from samm.training.log import Log, curves, refuse_missing
 from samm.training.loop import fit
+from samm.training.optimizer import plateau_end
 from samm.training.trainer import Trainer
 
 
@@ -26,6 +27,7 @@ def train(
     minutes: float | None = None,
     steps: int | None = None,
     resume: bool = False,
+    extend: Path | None = None,
     device: str | None = None,
     tensorboard: bool = False,
     wandb: str | None = None,
@@ -36,6 +38,10 @@ def train(
     `steps` replaces the configured number of steps; `minutes` measures the speed and fixes the
     number that fits, which the run's configuration then holds, so that it can be repeated. `resume`
     goes on from the newest checkpoint, exactly; a run begun keeps its length.
+
+    `extend` names another run, with a trapezoid schedule, that this one repeats in more steps: it
+    begins at the end of that one's plateau, and ends as if it had been trained from nothing.
+    `minutes` are then those that come on top.
     """
     if minutes is not None and steps is not None:
         raise InputError("minutes and steps contradict each other: give one of them")
@@ -49,11 +55,12 @@ def train(
             config = saved.config
         elif steps is not None:
             config = replace(config, training=replace(config.training, steps=steps))
+        base = _plateau(config, extend) if extend is not None and saved is None else None
         if minutes is None and config.training.steps is None:
             raise InputError("how long? give --minutes, --steps, or training.steps")
         say = say if world.first else _silent
         trainer = Trainer(config, *datasets(config, say), world, given or device)
-        _begin(trainer, run, saved, minutes, say)
+        _begin(trainer, run, saved, base, minutes, say)
         log = Log(run, trainer.speed(), not world.first, tensorboard, wandb)
         try:
             result = fit(trainer, run, log)
@@ -70,10 +77,11 @@ def _begin(
     trainer: Trainer,
     run: Path,
     saved: checkpoint.Checkpoint | None,
+    base: checkpoint.Checkpoint | None,
     minutes: float | None,
     say: Callable[[str], None],
 ) -> None:
-    """Bring the trainer to its first step, or back to where it was."""
+    """Bring the trainer to its first step, back to where it was, or to where `base` ends."""
     say(
         f"{trainer.network.parameter_count:,} parameters, "
         f"{trainer.network.flops() / 1e9:.2f} GFLOP per prediction, on {trainer.device} "
@@ -85,8 +93,17 @@ def _begin(
         return
     if minutes is not None:
         steps = trainer.steps_for(minutes)
-        trainer.set_steps(steps)
+        trainer.set_steps(steps + (base.step if base else 0))
         say(f"{steps:,} steps fit into {minutes:g} minutes")
+    if base is not None:
+        end = plateau_end(trainer.config.optimizer, trainer.config.training.steps or 1)
+        if end < base.step:
+            raise InputError(
+                f"{trainer.config.training.steps:,} steps: the rate would fall from step {end:,}, "
+                f"but the run to extend kept it up to step {base.step:,}; expected more steps"
+            )
+        trainer.restore(base)
+        say(f"going on from step {base.step:,}")
     trainer.save(run)  # so that even a run killed in its first steps goes on exactly
 
 
@@ -103,19 +120,42 @@ def _saved(
     if not resume:
         raise InputError(f"{run} already holds a run; give --resume to go on with it")
     saved = checkpoint.load(run)
-    wanted = replace(config, training=replace(config.training, steps=None))
-    there = replace(saved.config, training=replace(saved.config.training, steps=None))
-    for section, value in wanted.table().items():
-        if there.table()[section] != value:
-            raise InputError(
-                f"{run} was begun with another [{section}]: {there.table()[section]}, not {value}"
-            )
+    _refuse_other(config, saved.config, run)
     if steps not in (None, saved.config.training.steps):
         raise InputError(
             f"{run} was begun with {saved.config.training.steps} steps, which its learning rate "
             f"follows; it cannot become {steps}"
         )
     return saved
+
+
+def _plateau(config: Config, run: Path) -> checkpoint.Checkpoint:
+    """Where the plateau of a run ends that is to be made longer."""
+    newest = checkpoint.load(run)
+    length = newest.config.training.steps
+    if config.optimizer.schedule != "trapezoid":
+        raise InputError(
+            f'optimizer.schedule = "{config.optimizer.schedule}" follows the length of a run, so '
+            f'{run} cannot be extended; expected "trapezoid"'
+        )
+    _refuse_other(config, newest.config, run)
+    end = plateau_end(config.optimizer, length or 1)
+    if newest.step < end:
+        raise InputError(
+            f"{run} has come to step {newest.step:,}, and its plateau ends at {end:,}: resume it"
+        )
+    return checkpoint.load(run, end)
+
+
+def _refuse_other(config: Config, there: Config, run: Path) -> None:
+    """A run goes on as it was begun, but for its length."""
+    other = replace(there, training=replace(there.training, steps=None)).table()
+    wanted = replace(config, training=replace(config.training, steps=None)).table()
+    for section, value in wanted.items():
+        if other[section] != value:
+            raise InputError(
+                f"{run} was begun with another [{section}]: {other[section]}, not {value}"
+            )
 
 
 def datasets(config: Config, say: Callable[[str], None]) -> tuple[list[Dataset], Dataset]:

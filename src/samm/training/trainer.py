@@ -28,7 +28,7 @@ from samm.randomness import mix
 from samm.samplers import registry, sample
 from samm.training import checkpoint, distributed
 from samm.training.log import Speed, peak_flops
-from samm.training.optimizer import Optimizer, average
+from samm.training.optimizer import Optimizer, average, plateau_end
 from samm.training.states import States, build_path
 
 BATCH, STATES, DROPOUT, LOOPS = range(4)
@@ -220,6 +220,14 @@ class Trainer:
 
     # --- saving and resuming
 
+    @property
+    def extendable_from(self) -> int | None:
+        """The step whose checkpoint a longer run can begin with; always kept."""
+        options, steps = self.config.optimizer, self.config.training.steps
+        if steps is None or options.schedule != "trapezoid":
+            return None
+        return plateau_end(options, steps)
+
     def save(self, run: Path) -> None:
         if self.world.first:
             live = {f"live.{k}": v for k, v in self.network.state_dict().items()}
@@ -231,6 +239,7 @@ class Trainer:
                 self.averaged.state_dict(),
                 {**live, **moments},
                 self.config.training.keep,
+                always=self.extendable_from,
             )
         self.world.wait()
 
