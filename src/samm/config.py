@@ -230,9 +230,8 @@ class TrainingConfig:
     seed: int = 0
     """Everything in a run follows from it."""
     compile: str | None = None
-    """torch.compile of the step, of one loop (compiled in seconds, for any number of loops), of the
-    step with kernels chosen by trial (tune: minutes of compiling), or off; default: step on a GPU,
-    off elsewhere."""
+    """graph: torch.compile of the step, recorded as CUDA graphs (default on a CUDA GPU); step: not
+    recorded; loop: torch.compile of one loop, done in seconds and for any number of loops; off."""
     precision: str | None = None
     """bfloat16 or float32 activations; default: what the device is best at."""
     log_every: int = 50
@@ -257,7 +256,7 @@ class TrainingConfig:
         if self.steps is not None:
             schema.positive(self, "steps")
         if self.compile is not None:
-            schema.choice(self, "compile", "step", "loop", "tune", "off")
+            schema.choice(self, "compile", "graph", "step", "loop", "off")
         if self.precision is not None:
             schema.choice(self, "precision", "bfloat16", "float32")
 

@@ -20,7 +20,7 @@ def descend(net: Network, optimizer: Optimizer, step: int) -> None:
     examples = [task.example(0, i) for i in range(4)]
     tokens = torch.stack([e.problem.tokens for e in examples])
     prediction = net(tokens, tokens != task.mask)
-    optimizer.zero()
+    net.zero_grad()
     (
         prediction.logits.square().mean() + prediction.commit.mean() + prediction.stop.mean()
     ).backward()

@@ -251,7 +251,7 @@ def test_bfloat16_trains(tmp_path: Path) -> None:
 def test_compiled_steps_are_the_same_steps(tmp_path: Path) -> None:
     data = None
     results = []
-    for compiled in ("step", "loop", "tune", "off"):
+    for compiled in ("step", "loop", "graph", "off"):
         config = tiny(f"training.compile={compiled}", "network.dropout=0", folder=tmp_path)
         data = data or dataset(tasks.from_spec(config.task), 40)
         trainer = Trainer(config, [data], data[:5], device="cpu")

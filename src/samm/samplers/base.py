@@ -15,6 +15,7 @@ from samm.errors import InputError
 from samm.process.draw import draw
 from samm.process.prediction import Prediction
 from samm.process.schedule import Power, Schedule
+from samm.recorded import Recorded
 from samm.samplers.streams import Chances
 from samm.tasks import Batch
 
@@ -34,7 +35,7 @@ class Compiled:
 
     def __init__(self, network: torch.nn.Module, batch: int) -> None:
         self.network, self.batch = network, batch
-        self.full = torch.compile(network, dynamic=False)
+        self.full = Recorded(torch.compile(network, dynamic=False))
 
     def __call__(self, tokens: Tensor, clue: Tensor, time: Tensor | None = None) -> Prediction:
         size = len(tokens)

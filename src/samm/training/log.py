@@ -1,6 +1,7 @@
 """What a run tells: JSON lines always, a live line on stderr, TensorBoard and W&B if asked for."""
 
 import json
+import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -120,6 +121,12 @@ class Log:
             self.file.close()
             for writer in self.writers:
                 writer.close()
+
+
+def inherit(other: Path, run: Path, step: int) -> None:
+    """The log of a run that goes on from another begins with that one's, up to the step."""
+    shutil.copyfile(other / "metrics.jsonl", run / "metrics.jsonl")
+    _forget_after(run / "metrics.jsonl", step)
 
 
 def _forget_after(path: Path, step: int) -> None:

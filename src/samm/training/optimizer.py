@@ -1,13 +1,15 @@
 """Optimisers, their schedule, and averaged weights."""
 
 import math
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from samm.config import OptimizerConfig
 from samm.model import Network
+from samm.recorded import Recorded
 
 
 def plateau_end(config: OptimizerConfig, steps: int) -> int:
@@ -35,13 +37,13 @@ class Optimizer:
                 fused=rest[0].is_cuda,
             )
         ]
-        self.rates = [config.rate]
         if hidden:
             self.parts.append(
                 torch.optim.Muon(hidden, lr=config.muon_rate, weight_decay=config.muon_decay)
             )
-            self.rates.append(config.muon_rate)
-        self.parameters = list(network.parameters())
+        self.parameters: list[Tensor] = list(network.parameters())
+        self.before = [p.detach().clone() for p in self.parameters]
+        self.move: Callable[[], Tensor] = self.full_step
 
     def scale(self, step: int) -> float:
         """Share of the full rate at a step: linear warm-up, perhaps a plateau, down to `final`."""
@@ -53,18 +55,32 @@ class Optimizer:
         left = (1 + math.cos(math.pi * part)) / 2 if cosine else 1 - part
         return self.config.final + (1 - self.config.final) * left
 
+    @torch.no_grad()
     def step(self, step: int) -> Tensor:
-        """Clip the gradients and move the weights; returns the gradient's norm."""
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.clip, foreach=True)
-        for part, rate in zip(self.parts, self.rates, strict=True):
-            for group in part.param_groups:
-                group["lr"] = rate * self.scale(step)
-            part.step()
+        """Clip the gradients and move the weights; returns the gradient's norm.
+
+        Every update is linear in its rate. So a step is taken at the full rate, the same operations
+        each time (which can be recorded), and then the schedule's share of it is kept.
+        """
+        torch._foreach_copy_(self.before, self.parameters)
+        norm = self.move()
+        torch._foreach_lerp_(self.before, self.parameters, self.scale(step))
+        torch._foreach_copy_(self.parameters, self.before)
         return norm
 
-    def zero(self) -> None:
+    def record(self) -> None:
+        """Launch the update as one from now on."""
+        for group in self.parts[0].param_groups:
+            group["capturable"] = True
+        # Said of the warm-up, which is not recorded yet.
+        warnings.filterwarnings("ignore", "This instance was constructed with capturable=True")
+        self.move = Recorded(self.full_step)
+
+    def full_step(self) -> Tensor:
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.clip, foreach=True)
         for part in self.parts:
-            part.zero_grad(set_to_none=True)
+            part.step()
+        return norm
 
     def tensors(self) -> dict[str, Tensor]:
         """The optimisers' state by name: part, parameter, key."""

@@ -15,7 +15,7 @@ from samm.data.format import Dataset
 from samm.errors import InputError
 from samm.tasks import Task
 from samm.training import checkpoint, distributed
-from samm.training.log import Log, curves, refuse_missing
+from samm.training.log import Log, curves, inherit, refuse_missing
 from samm.training.loop import fit
 from samm.training.optimizer import plateau_end
 from samm.training.trainer import Trainer
@@ -61,6 +61,8 @@ def train(
         say = say if world.first else _silent
         trainer = Trainer(config, *datasets(config, say), world, given or device)
         _begin(trainer, run, saved, base, minutes, say)
+        if base is not None and extend is not None and world.first:
+            inherit(extend, run, base.step)
         log = Log(run, trainer.speed(), not world.first, tensorboard, wandb)
         try:
             result = fit(trainer, run, log)

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from samm.process.path import Hybrid, Uniform
 from samm.process.prediction import Prediction
 from samm.process.rivals import D3pm, Gidd, Mgdm
 from samm.randomness import mix
+from samm.recorded import Recorded
 from samm.samplers import registry, sample
 from samm.training import checkpoint, distributed
 from samm.training.log import Speed, peak_flops
@@ -88,22 +90,34 @@ class Trainer:
         self.rows = self.world.rows(config.training.batch_size)
         self.generator = torch.Generator(self.device)
         self.step = 0
+        cuda = self.device.type == "cuda"
+        how = config.training.compile or ("graph" if cuda else "off")
         self._loss: Callable[..., tuple[Tensor, Tensor]] = self._loss_of
-        self._predict: Callable[..., Prediction] = self._predict_of
-        self._compile(config.training.compile or ("step" if self.device.type == "cuda" else "off"))
+        self.predict: Callable[..., Prediction] = self._predict_of
+        self.gradients: Callable[..., Tensor] = self._gradients_of
+        self._compile(how)
+        self.recorded = cuda and how == "graph"
+        self._record()
 
     def _compile(self, what: str) -> None:
-        if what in ("step", "tune"):
+        if what in ("step", "graph"):
             torch._dynamo.config.cache_size_limit = 64  # one program per number of loops
-            mode = "max-autotune-no-cudagraphs" if what == "tune" else None
-            self._loss = torch.compile(self._loss_of, dynamic=False, mode=mode)
-            self._predict = torch.compile(self._predict_of, dynamic=False, mode=mode)
+            self._loss = torch.compile(self._loss_of, dynamic=False)
+            self.predict = torch.compile(self._predict_of, dynamic=False)
         elif what == "loop":
             # The hidden state between the parts is no leaf; the compiler looks at it all the same.
             warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
             for name in ("embed", "loop", "read"):
                 part = torch.compile(getattr(self.network, name), dynamic=False)
                 setattr(self.network, name, part)
+
+    def _record(self) -> None:
+        """Launch prediction, gradients and update as one each; anew for a new optimiser."""
+        if not self.recorded:
+            return
+        if not isinstance(self.predict, Recorded):
+            self.predict, self.gradients = Recorded(self.predict), Recorded(self._gradients_of)
+        self.optimizer.record()
 
     @contextlib.contextmanager
     def autocast(self) -> Iterator[None]:
@@ -128,6 +142,18 @@ class Trainer:
         terms = torch.stack(list(self.objective.terms(prediction, state, share).values()))
         return terms.sum(), terms.detach()
 
+    def _gradients_of(self, *arguments: Any) -> Tensor:
+        """Gradients of the loss, always into the same tensors; returns the terms."""
+        loss, terms = self._loss(*arguments)
+        parameters = self.optimizer.parameters
+        found = torch.autograd.grad(loss, parameters, allow_unused=True)
+        for parameter, gradient in zip(parameters, found, strict=True):
+            if gradient is not None and parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        places = [p.grad for p in parameters if p.grad is not None]
+        torch._foreach_copy_(places, [g for g in found if g is not None])
+        return terms
+
     def train_step(self) -> Tensor:
         """One batch: draw, take kernel steps, descend. Returns the loss terms (on the device)."""
         terms = self.descend(*self.draw_states())
@@ -142,7 +168,7 @@ class Trainer:
         loops = self._draw_loops(mix(seed, LOOPS, number))
 
         def predict(state: Tensor, clue: Tensor) -> Prediction:
-            return self._predict(state, clue, loops)
+            return self.predict(state, clue, loops)
 
         self.network.train(False)
         state = self.states.draw(
@@ -154,11 +180,7 @@ class Trainer:
         """Gradients of the loss on these states, summed over the processes; returns its terms."""
         torch.manual_seed(mix(self.config.training.seed, DROPOUT, self.step, self.world.rank) >> 1)
         self.network.train(self.config.network.dropout > 0)
-        self.optimizer.zero()
-        loss, terms = self._loss(
-            state.tokens, state.answers, state.clue, state.time, position, loops
-        )
-        torch.autograd.backward(loss)
+        terms = self.gradients(state.tokens, state.answers, state.clue, state.time, position, loops)
         self.world.add_gradients(self.network.parameters())
         return terms
 
@@ -252,6 +274,7 @@ class Trainer:
             parts[part][key] = value
         self.network.load_state_dict(parts["live"])
         self.optimizer.restore(parts["optimizer"])
+        self._record()
         self.step = saved.step
 
     def steps_for(self, minutes: float) -> int:
@@ -279,5 +302,5 @@ class Trainer:
     def set_steps(self, steps: int) -> None:
         """Fix the length of the run, with a fresh optimiser."""
         self.config = replace(self.config, training=replace(self.config.training, steps=steps))
-        self.optimizer.zero()
         self.optimizer = Optimizer(self.config.optimizer, self.network, steps)
+        self._record()
