@@ -18,8 +18,8 @@ from samm.training.log import peak_flops
 from samm.training.trainer import Trainer
 
 
-def build(arguments: argparse.Namespace, batch: int) -> Trainer:
-    overrides = [f"training.batch_size={batch}", "training.steps=10000", *arguments.set]
+def build(arguments: argparse.Namespace, batch: int, *more: str) -> Trainer:
+    overrides = [f"training.batch_size={batch}", "training.steps=10000", *arguments.set, *more]
     config = Config.read(arguments.config, overrides)
     dataset = convert.load(arguments.data, tasks.from_spec(config.task), limit=20_000)
     return Trainer(config, [dataset[100:]], dataset[:100], device=arguments.device)
@@ -40,6 +40,18 @@ def measure(trainer: Trainer, seconds: float) -> float:
             torch.cuda.synchronize()
         count += 5
     return (time.perf_counter() - start) / count
+
+
+def check_recorded(arguments: argparse.Namespace, batch: int, steps: int) -> None:
+    """Recorded steps are the steps that they record: the same losses, but for rounding."""
+    losses = []
+    for how in ("graph", "step"):
+        trainer = build(arguments, batch, f"training.compile={how}")
+        losses.append(torch.stack([trainer.train_step() for _ in range(steps)]).sum(1))
+        del trainer
+    worst = float(((losses[0] - losses[1]) / losses[1]).abs().max())
+    print(f"losses of {steps} steps, recorded and not: apart by {worst:.2%} at most", flush=True)
+    assert worst < 0.02, losses
 
 
 def parts(trainer: Trainer, repeats: int = 10) -> dict[str, float]:
@@ -84,7 +96,10 @@ def main() -> None:
     parser.add_argument("--device")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--check", type=int, help="compare this many recorded steps with others")
     arguments = parser.parse_args()
+    if arguments.check:
+        check_recorded(arguments, arguments.batch[0], arguments.check)
     for batch in arguments.batch:
         trainer = build(arguments, batch)
         start = time.perf_counter()

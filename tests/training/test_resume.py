@@ -85,6 +85,7 @@ def test_a_run_is_not_overwritten_or_bent(whole: tuple[Path, Path]) -> None:
     for options, message in (
         ((), "already holds a run; give --resume"),
         (("--resume", "--set", "optimizer.rate=0.1"), "was begun with another [optimizer]"),
+        (("--resume", "--set", "training.seed=1"), "was begun with another [training]"),
         (("--resume", "--steps", 61), "was begun with 60 steps"),
         (("--minutes", 1, "--steps", 5), "contradict each other"),
         (("--minutes", -1), "-1 minutes: expected more than 0"),

@@ -20,6 +20,12 @@ from samm.training.loop import fit
 from samm.training.optimizer import plateau_end
 from samm.training.trainer import Trainer
 
+FREE = (
+    "steps", "compile", "log_every", "evaluate_every", "checkpoint_every", "keep", "part_megabytes",
+    "evaluation_steps",
+)  # fmt: skip
+"""Keys of [training] that may change when a run goes on."""
+
 
 def train(
     config: Config,
@@ -52,8 +58,8 @@ def train(
     try:
         saved = _saved(config, run, resume, steps)
         if saved is not None:
-            config = saved.config
-        elif steps is not None:
+            steps = saved.config.training.steps
+        if steps is not None:
             config = replace(config, training=replace(config.training, steps=steps))
         base = _plateau(config, extend) if extend is not None and saved is None else None
         if minutes is None and config.training.steps is None:
@@ -150,9 +156,11 @@ def _plateau(config: Config, run: Path) -> checkpoint.Checkpoint:
 
 
 def _refuse_other(config: Config, there: Config, run: Path) -> None:
-    """A run goes on as it was begun, but for its length."""
-    other = replace(there, training=replace(there.training, steps=None)).table()
-    wanted = replace(config, training=replace(config.training, steps=None)).table()
+    """A run goes on as it was begun, but for its length and what does not touch the weights."""
+    other, wanted = there.table(), config.table()
+    for table in (other, wanted):
+        for key in FREE:
+            del table["training"][key]
     for section, value in wanted.items():
         if other[section] != value:
             raise InputError(
