@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from dummies import Knowing, KnowingNetwork, small_problems, small_task
 import samm
 from samm import runtime
 from samm.cli import main
+from samm.cli_demo import FAMOUS
 from samm.config import Config
 from samm.errors import InputError
 from samm.solve_file import COLUMNS, Line, Options, solve_lines
@@ -58,6 +60,16 @@ class TestSolver:
                 assert solution.output == task.decode(answer)
                 assert solution.stopped
             assert len(solution.confidence) == 36
+
+    def test_the_released_network_solves_hard_puzzles_alone(self) -> None:
+        lines = (Path(__file__).parent / "hard_sudokus.txt").read_text().splitlines()
+        hard = [line for line in lines if not line.startswith("#")]
+        assert len(hard) == 30
+        sudoku = samm.load("sudoku", device="cpu")
+        for solution in sudoku.solve([*hard, *FAMOUS.values()], verify=False, steps=1000):
+            (answer,) = sudoku.task.answers(solution.problem)
+            assert solution.stopped
+            assert torch.equal(solution.tokens, answer)
 
     def test_one_problem_gives_one_solution(self, solver: Solver) -> None:
         text = texts(1)[0]

@@ -10,6 +10,7 @@ import typer
 
 from samm import __version__
 from samm.cli_data import data
+from samm.cli_demo import demo
 from samm.cli_eval import evaluate, export, report
 from samm.cli_solve import solve
 from samm.cli_train import train
@@ -51,45 +52,7 @@ def root(
     pass
 
 
-@app.command(rich_help_panel="Start here")
-def demo(
-    rating: Annotated[float, typer.Option(help="Least difficulty, in guesses.")] = 30.0,
-    seed: Annotated[int | None, typer.Option(help="The same seed makes the same puzzle.")] = None,
-) -> None:
-    """Make a hard puzzle, show it with its answer, verify that."""
-    import time
-
-    from rich.columns import Columns
-    from rich.console import Console
-    from rich.padding import Padding
-
-    from samm import runtime, tasks
-    from samm.data import sudoku_engine as engine
-
-    console = Console(highlight=False)
-    chosen = runtime.choose(seed=seed).seed
-    task = tasks.get("sudoku")
-    start = time.perf_counter()
-    with console.status("compiling the engine (once), then searching for a hard puzzle"):
-        puzzles, _, ratings = engine.hard_puzzles(0, chosen, rating, count=1)
-    if not len(puzzles):
-        raise InputError(f"found no puzzle rated {rating:g} or more; try a smaller --rating")
-    searched = time.perf_counter() - start
-    puzzle = "".join("." if d == 0 else str(d) for d in puzzles[0])
-    problem = task.encode(puzzle)
-    answers = task.answers(problem)
-    assert answers is not None
-    found = list(answers)
-    verified = bool(task.verify(problem[None], found[0][None]))
-    console.print(f"[bold]A hard puzzle[/bold], made here (seed {chosen}):")
-    console.print(f"{puzzle}\n", soft_wrap=True)
-    boards = [task.render(problem, problem.tokens), task.render(problem, found[0])]
-    console.print(Columns([Padding(board, (0, 4, 1, 0)) for board in boards]))
-    console.print(f"rating    {ratings[0]:.0f} guesses of a randomised solver")
-    console.print(f"clues     {int(problem.clue.sum())}")
-    console.print(f"solutions {len(found)}")
-    console.print(f"verified  {'yes' if verified and len(found) == 1 else 'no'}")
-    console.print(f"searched  {searched:.1f} s", style="dim")
+app.command(rich_help_panel="Start here")(demo)
 
 
 @app.command(rich_help_panel="Start here")

@@ -121,7 +121,7 @@ class ObjectiveConfig:
     """ε of the weight w(c) = (1 - c + ε)^-k."""
     exponent: float = 1.0
     """k of the weight w(c)."""
-    stop_norm: str = "mse"
+    stop_norm: str = "bce"
     """mse (the paper's appendix), l1 (eq:loss), or bce (cross-entropy: same optimum, sooner)."""
     weight_attached: bool = False
     """Let gradients flow through w(c)."""
@@ -171,7 +171,7 @@ class OptimizerConfig:
     """Weight decay of AdamW."""
     warmup: int = 300
     """Steps of linear warm-up."""
-    schedule: str = "cosine"
+    schedule: str = "trapezoid"
     """cosine: down from the warm-up to the end; trapezoid: constant, then linearly down. A run of
     the second kind can be made longer later (`--extend`)."""
     cooldown: float = 0.3
@@ -223,7 +223,7 @@ class DataConfig:
 class TrainingConfig:
     """How long, how much at once, and what is written on the way."""
 
-    batch_size: int = 1024
+    batch_size: int = 512
     """Problems per step, over all processes together."""
     steps: int | None = None
     """Length of the run; `--minutes` fills it in."""

@@ -8,10 +8,11 @@ The network alone writes the answers. With `verify` the rules of the task decide
 done, and one that went wrong starts again; without it the network's own stop does.
 """
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, overload
@@ -30,6 +31,9 @@ from samm.samplers.ensemble import Choice, ensemble
 from samm.samplers.trajectory import Recorder, Trajectory
 from samm.tasks import Problem, Task
 from samm.weights import Trained
+
+LARGE = 3e8
+"""FLOPs per prediction from which bfloat16 pays on a CPU that has it."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Solver:
     def __init__(self, trained: Trained, chosen: Runtime) -> None:
         self.trained, self.network, self.runtime = trained, trained.network, chosen
         on_gpu = chosen.device.type == "cuda"
-        self.batch = 4096 if on_gpu else 128
+        self.batch = self.network.good_batch(chosen.device)
         """Chains that the network looks at together."""
         self.chunk = 32_768 if on_gpu else 512
         """Problems of a stream that are worked on together."""
@@ -218,4 +222,9 @@ def load(
 ) -> Solver:
     """A released network by its name, or that of a run or an exported folder, ready to solve."""
     chosen = runtime.choose(device, dtype, seed=0)
-    return Solver(weights.load(name, chosen.device), chosen)
+    trained = weights.load(name, chosen.device)
+    asked = dtype is not None or "SAMM_DTYPE" in os.environ
+    on_cpu = chosen.device.type == "cpu"
+    if on_cpu and not asked and trained.network.flops() > LARGE and runtime.multiplies_bfloat16():
+        chosen = replace(chosen, dtype=torch.bfloat16)
+    return Solver(trained, chosen)

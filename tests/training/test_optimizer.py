@@ -28,7 +28,7 @@ def descend(net: Network, optimizer: Optimizer, step: int) -> None:
 
 
 def test_schedules_warm_up_and_fall() -> None:
-    optimizer = Optimizer(OptimizerConfig(warmup=10, final=0.1), network(), steps=110)
+    optimizer = Optimizer(OptimizerConfig(warmup=10, schedule="cosine", final=0.1), network(), 110)
     scales = [optimizer.scale(step) for step in range(111)]
     assert scales[:10] == pytest.approx([(i + 1) / 10 for i in range(10)])
     assert scales[10] == 1

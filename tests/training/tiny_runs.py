@@ -26,6 +26,7 @@ dropout = 0.1
 steps = [1, 2, 1]
 [optimizer]
 warmup = 5
+schedule = "cosine"
 ema = 0.9
 [data]
 generated = 400

@@ -79,7 +79,7 @@ def measure(
         request.chains,
         request.select or ("average" if request.chains > 1 else "first"),
         request.seed,
-        request.batch or (4096 if chosen.device.type == "cuda" else 128),
+        request.batch or trained.network.good_batch(chosen.device),
         request.trajectories,
         _objective(trained) if request.calibration else None,
     )

@@ -133,6 +133,13 @@ class Network(nn.Module):
         heads = sum(p.numel() for name, p in self.heads.named_parameters() if "_stream" not in name)
         return blocks * per_block + 2 * d * (width * self.task.vocabulary + heads)
 
+    def good_batch(self, device: torch.device) -> int:
+        """How many states to look at together: thousands on a GPU, what caches hold on a CPU."""
+        if device.type != "cpu":
+            return 4096
+        hidden = 2 * self.task.length * self.config.mlp_ratio * self.config.width  # bytes
+        return min(max(1_400_000 // hidden, 1), 128)
+
     def spec(self) -> dict[str, Any]:
         """What rebuilds this network, next to its weights."""
         import dataclasses
