@@ -15,7 +15,10 @@ from samm.errors import InputError
 SOURCE = Path(__file__).parents[1] / "src" / "samm"
 ORDER = ["tasks", "data", "process", "model", "samplers", "training", "evaluation", "serving"]
 # A task may ask these two for its examples and symmetries: they import nothing of the project.
-LEAVES = {"samm.data.sudoku_engine", "samm.data.sudoku_canonical", "samm.data.symmetries"}
+LEAVES = {
+    f"samm.data.{name}"
+    for name in ("countdown_engine", "sudoku_engine", "sudoku_canonical", "symmetries")
+}
 
 
 def imports(path: Path) -> set[str]:

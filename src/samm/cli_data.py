@@ -30,7 +30,10 @@ def check(
     file: Annotated[Path | None, typer.Option(help="A file of puzzles instead.")] = None,
     task: TaskOption = "sudoku",
 ) -> None:
-    """Tell whether puzzles have no, one or several solutions (exit code 1 unless all have one)."""
+    """Tell whether puzzles have no, one or several solutions.
+
+    Exit code 1 unless all have one, or any where a task is content with several.
+    """
     import torch
 
     from samm import tasks
@@ -42,8 +45,10 @@ def check(
         raise InputError("give either puzzles or --file")
     batches: Any = [list(enumerate(puzzles or [], 1))]
     if file:
-        batches = (zip(rows.lines, rows.puzzles, strict=True) for rows in Reader(file))
-    unique = True
+        batches = (
+            zip(rows.lines, rows.puzzles, strict=True) for rows in Reader(file, chosen.separators)
+        )
+    good = True
     for batch in batches:
         numbers, problems = [], []
         for number, text in batch:
@@ -58,8 +63,8 @@ def check(
         for number, problem, count in zip(numbers, problems, solved[1].tolist(), strict=True):
             verdict = ("no solution", "one solution", "several solutions")[min(count, 2)]
             typer.echo(f"{number}: {verdict}  {chosen.decode(problem.tokens)}")
-        unique &= bool(torch.all(solved[1] == 1))
-    raise typer.Exit(0 if unique else 1)
+        good &= bool(torch.all(solved[1] == 1 if chosen.unique else solved[1] > 0))
+    raise typer.Exit(0 if good else 1)
 
 
 @data.command("import")
@@ -228,12 +233,16 @@ def _reading(source: Path) -> "Iterator[Report]":
 
 
 def _print_csv(chunks: Any, count: int) -> None:
-    sys.stdout.write("puzzle,solution,rating\n")
+    import csv
+
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(["puzzle", "solution", "rating"])
     left = count
     for chunk in chunks:
         for row in range(min(len(chunk), left)):
             texts = [_text(chunk.task, field[row]) for field in (chunk.tokens, chunk.answers)]
-            sys.stdout.write(f"{','.join(texts)},{chunk.ratings[row]:g}\n")
+            rating = chunk.ratings[row]
+            out.writerow([*texts, "" if rating != rating else f"{rating:g}"])
         left -= len(chunk)
         if left <= 0:
             break

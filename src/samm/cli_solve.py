@@ -104,6 +104,8 @@ def _show(solution: "Solution", check: bool, board: bool) -> None:
     console.print(solution.output, soft_wrap=True)
     verdicts = {True: "verified by the rules", False: "NOT SOLVED: it breaks the rules"}
     told = verdicts.get(solution.verified) if solution.verified is not None else "not verified"
+    if fault := solution.fault:
+        told = f"NOT SOLVED: {fault}"
     if not solution.solved and not solution.stopped:
         told = "NOT SOLVED: the steps ran out"
     style = "green" if solution.verified else "red" if not solution.solved else "yellow"
@@ -171,6 +173,7 @@ def _solve_file(
         lines = lines_of(
             None if file == "-" else Path(file),
             sys.stdin,
+            solver.task.separators,
             lambda done, size: bar.update(line, completed=done, total=size),
         )
         output = Output(kind, out, sys.stdout)

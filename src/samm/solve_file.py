@@ -54,14 +54,16 @@ class Counts:
         return f"{self.solved:,} of {self.rows:,} solved{bad}"
 
 
-def lines_of(path: Path | None, stdin: TextIO, report: Report | None = None) -> Iterator[Line]:
+def lines_of(
+    path: Path | None, stdin: TextIO, separators: str, report: Report | None = None
+) -> Iterator[Line]:
     """The problems of a file in any readable format, or of standard input, one per line."""
     if path is None:
         for number, text in enumerate(stdin, 1):
             if text.strip() and not text.startswith("#"):
                 yield Line(number, text.rstrip("\r\n"))
         return
-    reader = Reader(path)
+    reader = Reader(path, separators)
     for rows in reader:
         good = [Line(*row) for row in zip(rows.lines, rows.puzzles, strict=True)]
         bad = [Line(number, "", reason) for number, reason in rows.bad]

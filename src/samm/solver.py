@@ -78,6 +78,11 @@ class Solution:
         """By the rules where they were asked, otherwise by the network's own word."""
         return self.stopped if self.verified is None else self.verified
 
+    @property
+    def fault(self) -> str | None:
+        """What breaks the rules, in words, where the rules were asked and can tell."""
+        return self.task.fault(self.problem, self.tokens) if self.verified is False else None
+
     def table(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         confidence = [round(c, 4) for c in self.confidence]

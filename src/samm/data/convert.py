@@ -44,7 +44,7 @@ def read_rows(
     if Path(path).is_file() and data_format.is_dataset(Path(path)):
         yield from _read_own(Path(path), task, report)
         return
-    reader = Reader(path)
+    reader = Reader(path, task.separators)
     count = 0
     for rows in reader:
         batch = _check(task, rows, str(path), bad)
@@ -134,8 +134,10 @@ def _answers(task: Task, problems: Problem, rows: Rows) -> Tensor:
     if solved is None:
         raise InputError("no solution, and the task has no classical solver to find it")
     answers, counts = solved
-    if bool((counts != 1).any()):
-        raise InputError("no solution exists" if bool((counts == 0).any()) else "several solutions")
+    if bool((counts == 0).any()):
+        raise InputError("no solution exists")
+    if task.unique and bool((counts > 1).any()):
+        raise InputError("several solutions")
     return answers
 
 

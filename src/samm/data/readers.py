@@ -1,12 +1,14 @@
 """Reading puzzles that others wrote, as a stream of rows; the format is recognised by content.
 
 Known: CSV with a header line (Sudoku-Extreme, both Kaggle sets and the like), plain lists of one
-puzzle per line with comments, HRM's folders of `.npy` files, Parquet, and any of the text formats
-through gzip. Rows come in batches, so that files of millions of rows need little memory.
+puzzle per line with comments, JSON lines (MGDM's `input` and `output` and the like), HRM's folders
+of `.npy` files, Parquet, and any of the text formats through gzip. Rows come in batches, so that
+files of millions of rows need little memory.
 """
 
 import csv
 import gzip
+import json
 import math
 import zlib
 from collections.abc import Iterator
@@ -20,7 +22,9 @@ from samm.errors import InputError
 
 BATCH = 4096
 PUZZLE_NAMES = ("puzzle", "question", "quizzes", "quiz", "puzzles", "input", "inputs")
-ANSWER_NAMES = ("solution", "answer", "solutions", "answers", "label", "labels")
+ANSWER_NAMES = ("solution", "answer", "solutions", "answers", "label", "labels", "output")
+PARTS = ("nums", "target")
+"""A puzzle in two columns: numbers and what to make of them."""
 COMMENTS = ("#", ";", "//", "%")
 
 
@@ -54,8 +58,9 @@ class Rows:
 class Reader:
     """Iterates over the batches of one file; `done` of `size` bytes (or rows) are read so far."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, separators: str = ",; \t") -> None:
+        """`separators` end a puzzle in a plain list; the rest of its line is a comment."""
+        self.path, self.separators = Path(path), separators
         if not self.path.exists():
             raise InputError(f"{self.path} does not exist")
         self.done, self.size = 0, 1
@@ -78,6 +83,8 @@ class Reader:
         header = next((line for line in text if not _is_comment(line[1])), None)
         if header is None:
             return "list", iter(())
+        if header[1].lstrip().startswith("{"):
+            return "json lines", self._json_lines(header, text)
         names = [name.strip().lower() for name in header[1].split(",")]
         if any(name in PUZZLE_NAMES for name in names):
             return "csv", self._csv(names, text)
@@ -142,13 +149,33 @@ class Reader:
             yield rows
 
     def _list(self, first: tuple[int, str], text: Iterator[tuple[int, str]]) -> Iterator[Rows]:
-        """One puzzle per line; what follows a comma, semicolon or blank is a comment."""
+        """One puzzle per line; what follows a separator is a comment."""
         rows = Rows()
         for line, content in _chain(first, text):
             if _is_comment(content):
                 continue
-            words = content.replace(",", " ").replace(";", " ").split()
-            rows.add(line, words[0] if words else "", None, None)
+            puzzle = content.strip()
+            for separator in self.separators:
+                puzzle = puzzle.split(separator)[0]
+            rows.add(line, puzzle, None, None)
+            if len(rows) == BATCH:
+                yield rows
+                rows = Rows()
+        if len(rows):
+            yield rows
+
+    def _json_lines(
+        self, first: tuple[int, str], text: Iterator[tuple[int, str]]
+    ) -> Iterator[Rows]:
+        """One object per line, with the names that columns of CSV have."""
+        rows = Rows()
+        for line, content in _chain(first, text):
+            if _is_comment(content):
+                continue
+            try:
+                rows.add(line, *_fields(json.loads(content)))
+            except (ValueError, RecursionError) as error:
+                rows.bad.append((line, str(error)))
             if len(rows) == BATCH:
                 yield rows
                 rows = Rows()
@@ -201,6 +228,9 @@ class Reader:
             raise InputError(f"{self.path}: {error}") from None
         names = [name.lower() for name in file.schema_arrow.names]
         columns = [_find(names, kind) for kind in (PUZZLE_NAMES, ANSWER_NAMES, ("rating",))]
+        if columns[0] is None and set(PARTS) <= set(names):
+            self.size = max(file.metadata.num_rows, 1)
+            return self._parquet_parts(file)
         if columns[0] is None:
             raise InputError(
                 f"{self.path}: no column of {', '.join(names)} is a puzzle; "
@@ -209,6 +239,20 @@ class Reader:
         self.size = max(file.metadata.num_rows, 1)
         wanted = [None if c is None else file.schema_arrow.names[c] for c in columns]
         return self._parquet_rows(file, wanted)
+
+    def _parquet_parts(self, file: Any) -> Iterator[Rows]:
+        """Numbers and targets in columns of their own."""
+        row = 0
+        for batch in file.iter_batches(BATCH):
+            rows = Rows()
+            for table in batch.to_pylist():
+                row += 1
+                try:
+                    rows.add(row, *_fields(table))
+                except ValueError as error:
+                    rows.bad.append((row, str(error)))
+            self.done = row
+            yield rows
 
     def _parquet_rows(self, file: Any, names: list[str | None]) -> Iterator[Rows]:
         row = 0
@@ -235,6 +279,28 @@ def _is_comment(line: str) -> bool:
 def _find(names: list[str], known: tuple[str, ...]) -> int | None:
     """The column with the first known name."""
     return next((names.index(name) for name in known if name in names), None)
+
+
+def _fields(table: Any) -> tuple[str, str | None, float | None]:
+    """Puzzle, answer and rating of an object with named values."""
+    if not isinstance(table, dict):
+        raise ValueError(f"{table!r} is no object with names")
+    values = {str(name).lower(): value for name, value in table.items()}
+
+    def first(names: tuple[str, ...]) -> Any:
+        return next((values[name] for name in names if values.get(name) is not None), None)
+
+    puzzle, answer, rating = first(PUZZLE_NAMES), first(ANSWER_NAMES), first(("rating",))
+    numbers = values.get(PARTS[0])
+    if puzzle is None and isinstance(numbers, list):
+        puzzle = ",".join(str(number) for number in [*numbers, values.get(PARTS[1])])
+    if not isinstance(puzzle, str):
+        raise ValueError(f"no puzzle as text; expected one of {', '.join(PUZZLE_NAMES)}")
+    if not isinstance(answer, str | None):
+        raise ValueError(f"the answer {answer!r} is not text")
+    if isinstance(rating, bool) or not isinstance(rating, int | float | None):
+        raise ValueError(f"rating {rating!r} is not a number")
+    return puzzle, answer, rating
 
 
 def _chain(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:

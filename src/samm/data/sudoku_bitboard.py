@@ -12,9 +12,6 @@ permutation is impossible. The same holds for the columns of a stack.
 
 Every function takes `rows` and `cols`, tuples of length box_rows and box_cols. Their *lengths* are
 compile-time constants, so numba makes one unrolled program per board shape from this one source.
-
-numba caches compiled functions per file: after a change in this one run `make recompile`, or the
-functions elsewhere that have it inlined stay as they were.
 """
 
 from functools import cache
@@ -23,12 +20,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-compiled: Any = njit(cache=True, nogil=True)
-U = np.uint64
-ZERO, ONE = U(0), U(1)
+from samm.data.compiled import ONE, ZERO, U, compiled
 
 
 @intrinsic

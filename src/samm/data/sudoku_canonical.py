@@ -16,7 +16,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from samm.data.sudoku_bitboard import compiled
+from samm.data.compiled import compiled
 
 LARGEST_SIDE = 12  # beyond, the orders of the columns are too many to try: 8 million for 16×16
 

@@ -9,8 +9,9 @@ another solution than the old one, so that the walk also moves from grid to grid
 
 import numpy as np
 
-from samm.data.sudoku_bitboard import compiled, load, locate
-from samm.data.sudoku_search import NO_BUDGET, draw, search, stream, workspace
+from samm.data.compiled import compiled, draw, stream
+from samm.data.sudoku_bitboard import load, locate
+from samm.data.sudoku_search import NO_BUDGET, search, workspace
 
 EXTRA = 4  # clues that an exchange may add beyond those it took away, before redundant ones go
 PATIENCE = 1500  # neighbours without progress until the walk is restarted or kicked

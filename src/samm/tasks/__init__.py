@@ -40,7 +40,10 @@ __all__ = [
     "register",
 ]
 
-_OWN = {"sudoku": "samm.tasks.sudoku:Sudoku"}
+_OWN = {
+    "countdown": "samm.tasks.countdown:Countdown",
+    "sudoku": "samm.tasks.sudoku:Sudoku",
+}
 _registered: dict[str, type[Task]] = {}
 
 

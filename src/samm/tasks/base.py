@@ -157,6 +157,10 @@ class Task(ABC):
     """How the registry, configurations and checkpoints call it."""
     can_verify: ClassVar[bool] = True
     """Whether `verify` can tell right from wrong without a solution."""
+    unique: ClassVar[bool] = True
+    """Whether a good problem has one answer only; data with several are refused then."""
+    separators: ClassVar[str] = ",; \t"
+    """What ends a problem in a plain list of one problem per line; the rest is a comment."""
     difficulties: ClassVar[tuple[str, ...]] = ("all",)
     """Labels of the buckets in reports, easiest first; see `difficulty`."""
 
@@ -244,6 +248,10 @@ class Task(ABC):
     def right(self, problem: Problem, tokens: Tensor, answers: Tensor) -> Tensor:
         """[B] bool: by the rules, or by equality with the known answers [B, d] without them."""
         return self.verify(problem, tokens) if self.can_verify else (tokens == answers).all(-1)
+
+    def fault(self, problem: Problem, tokens: Tensor) -> str | None:
+        """What is wrong with an answer [d], in words; None if it is right, or nobody can say."""
+        return None
 
     def answers(self, problem: Problem) -> Iterator[Tensor] | None:
         """All right answers [d] of one problem, or None if the task cannot list them."""

@@ -54,7 +54,7 @@ def terminal(cells: list[Cell], layout: Layout) -> Text:
             if c in layout.rules_before_columns:
                 out.append(" │", Style(dim=True))
             out.append(" ")
-            out.append(cells[position].text.rjust(width), _style(cells[position]))
+            out.append(cells[position].text.rjust(width), style(cells[position]))
         out.append("\n")
     out.rstrip()
     return out
@@ -66,7 +66,7 @@ def _spans(columns: int, layout: Layout) -> list[int]:
     return [b - a for a, b in pairwise(edges)]
 
 
-def _style(cell: Cell) -> Style:
+def style(cell: Cell) -> Style:
     if cell.clue:
         return Style(bold=True)
     if cell.confidence is None:
