@@ -48,6 +48,8 @@ class NetworkConfig:
     """Hidden features of the commit and stop heads; default half of `width`."""
     head_layers: int = 2
     """Linear maps of the commit and stop heads."""
+    tied: bool = False
+    """The token head reads the table that embeds tokens: for large vocabularies."""
     logit_clip: float | None = None
     """Clamp token logits to ± this."""
 
@@ -98,6 +100,9 @@ class StatesConfig:
     """Weights of taking 0, 1, 2, ... kernel steps; one number is drawn per batch."""
     probability: float = 1.0
     """Share of examples that take them; the others keep the state of the path."""
+    target: str = "given"
+    """given: the answer that the data holds; closest: of all right ones that which the state agrees
+    with most, for the loss and for τ* (where a task can tell)."""
     always_commit: bool = False
     """Without the commit head: every kernel step writes tokens everywhere (an ablation)."""
 
@@ -105,6 +110,7 @@ class StatesConfig:
         if not self.steps or min(self.steps) < 0 or sum(self.steps) <= 0:
             raise InputError(f"states.steps = {list(self.steps)}: expected weights ≥ 0, not all 0")
         schema.within(self, 0, 1, "probability")
+        schema.choice(self, "target", "given", "closest")
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,25 @@ def test_shapes(task: tasks.Task, time: str, head: str) -> None:
         assert bool(field.isfinite().all())
 
 
+def test_a_tied_head_reads_the_table_of_the_tokens() -> None:
+    network = build(replace(SMALL, tied=True))
+    plain = build(SMALL)
+    assert plain.parameter_count - network.parameter_count == 32 * sudoku.vocabulary
+    problems = batch()
+    logits = network(problems.tokens, problems.clue).logits
+    with torch.no_grad():
+        network.embedding.token[2] += 5
+    moved = network(torch.where(problems.tokens == 2, 0, problems.tokens), problems.clue).logits
+    assert not torch.allclose(moved[..., 2], logits[..., 2])
+    copy = Network(network.config, sudoku).eval()
+    copy.load_state_dict(network.state_dict())
+    again = copy(problems.tokens, problems.clue)
+    assert same(again, network(problems.tokens, problems.clue))
+    again.logits.square().mean().backward()
+    assert copy.embedding.token.grad is not None
+    assert bool(copy.embedding.token.grad[:-1].any(1).all())
+
+
 def test_loops_share_their_layers() -> None:
     one, three = (build(replace(SMALL, loops=n)) for n in (1, 3))
     assert one.parameter_count == three.parameter_count

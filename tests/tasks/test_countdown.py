@@ -13,6 +13,7 @@ from samm import tasks
 from samm.data import convert
 from samm.data import countdown_engine as engine
 from samm.errors import InputError
+from samm.tasks import Problem
 from samm.tasks.countdown import HELD_OUT, Countdown
 from samm.tasks.countdown_forms import OPERATORS, written
 from samm.testing import TaskContract
@@ -172,6 +173,40 @@ def test_garbled_answers_are_right_only_if_they_are_listed(task: Countdown) -> N
             right = bool(task.verify(problem[None], state[None]))
             assert right == (tuple(state.tolist()) in listed)
             assert right == (task.fault(problem, state) is None)
+
+
+@pytest.mark.parametrize("alphabet", ["digits", "numbers"])
+@pytest.mark.parametrize("size", [3, 4])
+def test_the_closest_answer_is_the_best_of_all(size: int, alphabet: str) -> None:
+    task = Countdown(size, alphabet)
+    examples = [task.example(11, index) for index in range(12)]
+    answers = torch.stack([e.answer for e in examples])
+    chance = torch.Generator().manual_seed(0)
+    states = []
+    for example in examples:  # halfway to some other answer, with masks and noise
+        listed = list(task.answers(example.problem))
+        state = listed[int(torch.randint(len(listed), (), generator=chance))].clone()
+        spoilt = (torch.rand(task.length, generator=chance) < 0.5) & example.problem.free
+        noise = torch.randint(task.vocabulary + 1, state.shape, generator=chance)
+        states.append(torch.where(spoilt, noise, state))
+    chosen = task.closest(torch.stack(states), answers)
+    problems = Problem.stack([e.problem for e in examples])
+    assert bool(task.verify(problems, chosen).all())
+    assert not torch.equal(chosen, answers)
+    for example, state, found in zip(examples, states, chosen, strict=True):
+        best = max(int((state == answer).sum()) for answer in task.answers(example.problem))
+        assert int((state == found).sum()) == best
+        if int((state == example.answer).sum()) == best:
+            assert torch.equal(found, example.answer), "in doubt the given one"
+    blank = torch.stack([e.problem.tokens for e in examples])
+    assert torch.equal(task.closest(blank, answers), answers)
+
+
+def test_tasks_that_cannot_choose_say_so() -> None:
+    for task in (tasks.get("sudoku"), Countdown(5), Countdown(form="line"), Countdown(rule="some")):
+        example = task.example(0, 0)
+        with pytest.raises(InputError, match=r"closest|choose"):
+            task.closest(example.problem.tokens[None], example.answer[None])
 
 
 @public

@@ -1,6 +1,7 @@
 """The real trainer: it learns, every preset takes a step, and a run folder holds what it should."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,28 @@ def test_a_task_with_padding_and_several_answers_trains_without_another_line(
     answer = sample(network, problems, torch.Generator().manual_seed(0), Chain(steps=16))
     assert torch.equal(answer.tokens[problems.clue], problems.tokens[problems.clue])
     assert result["accuracy"] > 0.2, "judged by the rules: several answers are right"
+
+
+def test_states_are_held_against_their_closest_answer(tmp_path: Path) -> None:
+    overrides = ["network.dropout=0", "states.steps=[0, 0, 1]", "training.batch_size=64"]
+    config = tiny(*overrides, folder=tmp_path)
+    task = tasks.get("countdown", numbers=3)
+    data = dataset(task, 64)
+    drawn = []
+    for target in ("given", "closest"):
+        states = replace(config.states, target=target)
+        chosen = replace(config, task=task.spec(), states=states)
+        trainer = Trainer(chosen, [data], data[:5], device="cpu")
+        state, _, _ = trainer.draw_states()
+        drawn.append(state)
+        problems = task.problem(torch.where(state.clue, state.tokens, task.mask))
+        assert bool(task.verify(problems, state.answers).all())
+        assert torch.isfinite(trainer.descend(*trainer.draw_states())).all()
+    given, closest = drawn
+    assert torch.equal(given.tokens, closest.tokens)
+    agreement = [(s.tokens == s.answers).sum(1) for s in drawn]
+    assert bool((agreement[1] >= agreement[0]).all())
+    assert bool((agreement[1] > agreement[0]).any())
 
 
 def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:

@@ -14,6 +14,19 @@ from samm.process.prediction import Prediction, committed_share
 from samm.tasks import Coordinates, Task
 
 
+class TiedHead(nn.Module):
+    """Token logits by the table that embeds tokens (its last row is the mask)."""
+
+    def __init__(self, table: nn.Parameter) -> None:
+        super().__init__()
+        self.table = [table]  # in a list: the parameter belongs to the embedding
+        self.bias = nn.Parameter(torch.zeros(len(table) - 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        table = self.table[0][:-1] * x.shape[-1] ** -0.5
+        return F.linear(x, table.to(x.dtype), self.bias.to(x.dtype))
+
+
 class Network(nn.Module):
     """T_θ(z, clue) -> (logits, commit, stop), eq:network.
 
@@ -42,7 +55,11 @@ class Network(nn.Module):
         self.modulate = (
             zero(nn.Linear(config.width, 2 * config.width)) if config.time == "adaln" else None
         )
-        self.tokens = nn.Linear(config.width, task.vocabulary)
+        self.tokens = (
+            TiedHead(self.embedding.token)
+            if config.tied
+            else nn.Linear(config.width, task.vocabulary)
+        )
         self.heads = Heads(config)
 
     def forward(

@@ -257,6 +257,10 @@ class Task(ABC):
         """All right answers [d] of one problem, or None if the task cannot list them."""
         return None
 
+    def closest(self, state: Tensor, answers: Tensor) -> Tensor:
+        """Of all right answers the one that a state [B, d] agrees with most; in doubt the given."""
+        raise InputError(f"task '{self.name}' cannot choose among answers: states.target = 'given'")
+
     def oracle(self, problems: Problem) -> tuple[Tensor, Tensor] | None:
         """A classical solver's answers [B, d] and numbers of solutions [B] (2: several), if any."""
         return None

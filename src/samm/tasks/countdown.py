@@ -219,6 +219,15 @@ class Countdown(Task):
         blame(result != target, 5, last)
         return code, at
 
+    def closest(self, state: Tensor, answers: Tensor) -> Tensor:
+        from samm.tasks.countdown_closest import closest
+
+        if not isinstance(self.writing, Slots) or self.numbers > 4 or not self.every:
+            raise InputError(
+                "countdown: the closest answer is found in slots, for up to four numbers, all used"
+            )
+        return closest(self.writing, state, answers)
+
     def answers(self, problem: Problem) -> Iterator[Tensor]:
         """Every right answer, however it can be written."""
         from samm.data import countdown_engine as engine

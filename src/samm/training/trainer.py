@@ -174,6 +174,8 @@ class Trainer:
         state = self.states.draw(
             tokens, answers, predict, self.generator, mix(seed, STATES, number), self.rows
         )
+        if self.config.states.target == "closest":
+            state = replace(state, answers=self.task.closest(state.tokens, state.answers))
         return state, Share.of(tokens != self.task.mask).position, loops
 
     def descend(self, state: State, position: Tensor, loops: int | None) -> Tensor:
