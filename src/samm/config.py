@@ -48,6 +48,8 @@ class NetworkConfig:
     """Hidden features of the commit and stop heads; default half of `width`."""
     head_layers: int = 2
     """Linear maps of the commit and stop heads."""
+    causal: bool = False
+    """Every position sees the tokens before it alone: an autoregressive model, to compare with."""
     tied: bool = False
     """The token head reads the table that embeds tokens: for large vocabularies."""
     logit_clip: float | None = None
@@ -75,7 +77,7 @@ class PathConfig:
     """The path that training states start from."""
 
     kind: str = "masking"
-    """masking (eq:masking path), hybrid (GIDD), or uniform (D3PM)."""
+    """masking (eq:masking path), hybrid (GIDD), uniform (D3PM), or answer (autoregressive)."""
     exponent: float = 1.0
     """κ_t = t^a of the masking and uniform paths."""
     uniform_share: float = 0.1
@@ -86,7 +88,7 @@ class PathConfig:
     """Share of examples that start blank, at t = 0, where the chain starts too."""
 
     def __post_init__(self) -> None:
-        schema.choice(self, "kind", "masking", "hybrid", "uniform")
+        schema.choice(self, "kind", "masking", "hybrid", "uniform", "answer")
         schema.within(self, 0, 1, "blank_share")
         schema.within(self, 1e-6, 1 - 1e-6, "uniform_share")
         schema.positive(self, "exponent", "time_exponent")
@@ -290,6 +292,13 @@ class Config:
 
     def __post_init__(self) -> None:
         path = {"gidd": "hybrid", "d3pm": "uniform"}.get(self.objective.kind, "masking")
+        if self.network.causal:
+            path = "answer"
+            if self.objective.kind != "cross_entropy":
+                raise InputError(
+                    "network.causal = true contradicts objective.kind = "
+                    f"'{self.objective.kind}': an autoregressive model has cross_entropy"
+                )
         if self.path.kind != path:
             raise InputError(
                 f"objective.kind = '{self.objective.kind}' contradicts "

@@ -55,6 +55,21 @@ def test_shapes(task: tasks.Task, time: str, head: str) -> None:
         assert bool(field.isfinite().all())
 
 
+def test_a_causal_network_sees_what_stands_before() -> None:
+    network = build(replace(SMALL, causal=True))
+    problems = batch()
+    tokens = torch.randint(4, problems.tokens.shape, generator=torch.Generator().manual_seed(0))
+    clue = torch.zeros_like(problems.clue)
+    before = network(tokens, clue).logits
+    for place in (0, 7, 15):
+        changed = tokens.clone()
+        changed[:, place] = (changed[:, place] + 1) % 4
+        after = network(changed, clue).logits
+        assert torch.allclose(after[:, : place + 1], before[:, : place + 1], atol=1e-5)
+        if place < 15:
+            assert not torch.allclose(after[:, place + 1], before[:, place + 1], atol=1e-3)
+
+
 def test_a_tied_head_reads_the_table_of_the_tokens() -> None:
     network = build(replace(SMALL, tied=True))
     plain = build(SMALL)

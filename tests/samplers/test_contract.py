@@ -18,6 +18,7 @@ from samm.samplers import (
     TopK,
     sample,
 )
+from samm.samplers.left_to_right import LeftToRight
 from samm.samplers.registry import SAMPLERS
 from samm.tasks import Answer, Problem
 
@@ -139,6 +140,10 @@ class TestGiddWithoutCorrection(SamplerContract):
 
 class TestD3pm(SamplerContract):
     sampler = D3pm(steps=12)
+
+
+class TestLeftToRight(SamplerContract):
+    sampler = LeftToRight(token_temperature=1.0)
 
 
 def test_every_sampler_is_under_contract() -> None:

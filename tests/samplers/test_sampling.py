@@ -201,5 +201,6 @@ class TestRegistry:
 
     def test_names_are_unique(self) -> None:
         assert set(SAMPLERS) == {
-            "chain", "restart", "euler", "top_k", "margin", "remdm", "mgdm", "gidd", "d3pm"
+            "chain", "restart", "euler", "top_k", "margin", "remdm", "mgdm", "gidd", "d3pm",
+            "left_to_right",
         }  # fmt: skip

@@ -42,11 +42,11 @@ class Norm(nn.Module):
 
 
 class Attention(nn.Module):
-    """Every position looks at every other one that is not padding."""
+    """Every position looks at every other one that is not padding, or at those up to itself."""
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.heads, self.dropout = config.heads, config.dropout
+        self.heads, self.dropout, self.causal = config.heads, config.dropout, config.causal
         self.project = linear(config.width, 3 * config.width)
         self.out = zero(linear(config.width, config.width))
 
@@ -56,7 +56,9 @@ class Attention(nn.Module):
         q, k = (rotate(normalise(part), *turn).to(v.dtype) for part in (q, k))
         q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # [B, heads, d, features]
         dropout = self.dropout if self.training else 0.0
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=dropout)
+        y = F.scaled_dot_product_attention(
+            q, k, v, None if self.causal else seen, dropout, is_causal=self.causal
+        )
         result: Tensor = self.out(y.transpose(1, 2).reshape(b, d, width))
         return result
 

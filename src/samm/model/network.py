@@ -14,6 +14,11 @@ from samm.process.prediction import Prediction, committed_share
 from samm.tasks import Coordinates, Task
 
 
+def _behind(x: Tensor, first: int) -> Tensor:
+    """What stood one position before.  [B, d]"""
+    return F.pad(x[:, :-1], (1, 0), value=first)
+
+
 class TiedHead(nn.Module):
     """Token logits by the table that embeds tokens (its last row is the mask)."""
 
@@ -77,7 +82,8 @@ class Network(nn.Module):
         seen = None  # [B, 1, 1, d] where something is padded
         if self.task.pad is not None:
             seen = ~(clue & (tokens == self.task.pad))[:, None, None, :]
-        state, condition = self.embed(tokens, clue, time)
+        before = (_behind(tokens, self.task.mask), _behind(clue, True))
+        state, condition = self.embed(*(before if self.config.causal else (tokens, clue)), time)
         h = self.start.to(state.dtype).expand_as(state).contiguous()
         for _ in range(self.config.loops if loops is None else loops):
             h = self.loop(h, state, seen, condition)

@@ -109,6 +109,17 @@ class Masking(Path):
 
 
 @dataclass(frozen=True)
+class Known(Path):
+    """No noise at all: states of an autoregressive model, which sees the tokens before."""
+
+    def keep(self, t: Tensor) -> Tensor:
+        return torch.ones_like(t)
+
+    def noise(self, t: Tensor, vocabulary: int) -> Tensor:
+        return torch.zeros(len(t), vocabulary + 1, device=t.device)
+
+
+@dataclass(frozen=True)
 class Uniform(Path):
     """D3PM's uniform noise: a_t = κ_t, and otherwise any token, all equally likely. No masks."""
 

@@ -11,14 +11,18 @@ from samm.samplers.ancestral import D3pm, Gidd
 from samm.samplers.base import Sampler, Scheduled
 from samm.samplers.chain import Chain
 from samm.samplers.euler import Euler
+from samm.samplers.left_to_right import LeftToRight
 from samm.samplers.remdm import Remdm
 from samm.samplers.restart import Restart
 from samm.samplers.top_k import Margin, Remasking, TopK
 from samm.tasks import Task
 
 SAMPLERS: dict[str, type[Sampler]] = {
-    kind.name: kind for kind in (Chain, Restart, Euler, TopK, Margin, Remdm, Remasking, Gidd, D3pm)
-}
+    kind.name: kind
+    for kind in (
+        Chain, Restart, Euler, TopK, Margin, Remdm, Remasking, Gidd, D3pm, LeftToRight
+    )
+}  # fmt: skip
 
 _MASKED = ("euler", "top_k", "margin", "remdm", "mgdm")
 _SUITABLE = {
@@ -32,7 +36,7 @@ _SUITABLE = {
 
 def suitable(config: Config) -> tuple[str, ...]:
     """The samplers for a network trained by this configuration, its own one first."""
-    return _SUITABLE[config.objective.kind]
+    return ("left_to_right",) if config.network.causal else _SUITABLE[config.objective.kind]
 
 
 def _verifying(config: Config) -> Task:

@@ -10,7 +10,7 @@ from torch import Tensor
 from samm.config import Config
 from samm.process.kernel import Kernel
 from samm.process.objective import State
-from samm.process.path import Hybrid, Masking, Path, Uniform
+from samm.process.path import Hybrid, Known, Masking, Path, Uniform
 from samm.process.prediction import Prediction
 from samm.process.schedule import Power
 
@@ -22,6 +22,8 @@ def build_path(config: Config) -> Path:
     """The path that the configuration names."""
     if config.path.kind == "hybrid":
         return Hybrid(config.path.uniform_share)
+    if config.path.kind == "answer":
+        return Known()
     schedule = Power(config.path.exponent)
     return Uniform(schedule) if config.path.kind == "uniform" else Masking(schedule)
 
