@@ -126,3 +126,17 @@ def test_confidence_shades_free_cells_only() -> None:
     assert page.count("border-left:2px") == 18
     shaded = task.render(problem, answer, torch.ones(81))
     assert sum(span.style.bgcolor is not None for span in shaded.spans) == 60
+
+
+def test_a_fault_is_named() -> None:
+    problem = task.encode(INKALA)
+    solved = task.encode_answer(SOLVED, problem)
+    assert task.fault(problem, solved) is None
+    assert task.fault(problem, problem.tokens) == "row 1 column 2 is blank"
+    for place, digit, message in (
+        (0, 5, "the clue in row 1 column 1 was changed"),
+        (1, 2, "two 2s in row 1: row 1 column 2 and row 1 column 3"),
+    ):
+        wrong = solved.clone()
+        wrong[place] = digit - 1
+        assert task.fault(problem, wrong) == message

@@ -180,6 +180,20 @@ class Sudoku(Task):
         full = ((tokens >= 0) & (tokens < self.vocabulary)).all(-1)
         return kept & full & self._consistent(tokens)
 
+    def fault(self, problem: Problem, tokens: Tensor) -> str | None:
+        """The first clue changed, cell left blank, or digit that stands twice."""
+        cells = tokens.tolist()
+        changed = ((tokens != problem.tokens) & problem.clue).nonzero()[:, 0].tolist()
+        if changed:
+            return f"the clue in {self._place(changed[0])} was changed"
+        if self.mask in cells:
+            return f"{self._place(cells.index(self.mask))} is blank"
+        try:
+            self._refuse_clashes(cells)
+        except InputError as clash:
+            return str(clash)
+        return None
+
     def answers(self, problem: Problem) -> Iterator[Tensor]:
         """All solutions, at most 10,000 of them."""
         from samm.data import sudoku_engine as engine
