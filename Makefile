@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: setup ## make a hard puzzle, show it, verify its answer
+demo: setup ## solve the hardest published Sudokus, and one made on the spot
 	$(BIN)/samm demo
 
 test: setup ## the tests (a few minutes on two cores)

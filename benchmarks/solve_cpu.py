@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 import samm
-from samm import tasks
 from samm.data import convert
 
 LOAD = "import time; t = time.perf_counter(); import samm; samm.load({!r}, device='cpu'); "
@@ -47,7 +46,7 @@ def main() -> None:
     load = statistics.median(seconds_to_load(arguments.weights) for _ in range(5))
     solver = samm.load(arguments.weights, device="cpu", dtype=arguments.dtype)
     rows = max(arguments.single, arguments.many)
-    data = convert.load(arguments.data, tasks.from_spec(solver.task.spec()), limit=rows)
+    data = convert.load(arguments.data, solver.task, limit=rows)
     answers = torch.from_numpy(data.answers.astype("int64"))
     texts = [solver.task.decode(torch.from_numpy(row.astype("int64"))) for row in data.tokens]
     solver.solve(texts[0], verify=False)  # warm

@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from samm import runtime, tasks, weights
+from samm import runtime, weights
 from samm.config import Config
-from samm.data import convert
 from samm.errors import InputError
 from samm.evaluation.measure import Request, measure
 from samm.training.run import train
@@ -71,10 +70,9 @@ def score(
 ) -> dict[str, Any]:
     """One chain, as `samm eval --steps 256` measures it."""
     chosen = runtime.choose(arguments.device, seed=0)
-    problems = convert.load(data, tasks.from_spec(trained.config.task), limit)
     on_gpu = chosen.device.type == "cuda"
     request = Request(trained.name, data, "chain", steps=256, limit=limit, compile=on_gpu)
-    measured = measure(request, trained, chosen, problems)
+    measured = measure(request, trained, chosen)
     kept = ("data", "n", "accuracy", "ci95", "stopped", "false_stops", "mean_steps")
     return {key: measured[key] for key in kept}
 

@@ -71,6 +71,18 @@ class TestSolver:
             assert solution.stopped
             assert torch.equal(solution.tokens, answer)
 
+    def test_bfloat16_is_taken_by_large_networks_on_cpus_that_have_it(self, monkeypatch) -> None:
+        monkeypatch.delenv("SAMM_DTYPE", raising=False)
+        for able, expected in ((True, torch.bfloat16), (False, torch.float32)):
+            monkeypatch.setattr(runtime, "multiplies_bfloat16", lambda able=able: able)
+            assert samm.load("sudoku", device="cpu").runtime.dtype == expected
+            assert samm.load(NETWORK, device="cpu").runtime.dtype == torch.float32
+            asked = samm.load("sudoku", device="cpu", dtype="float32")
+            assert asked.runtime.dtype == torch.float32
+        monkeypatch.setattr(runtime, "multiplies_bfloat16", lambda: True)
+        monkeypatch.setenv("SAMM_DTYPE", "float32")
+        assert samm.load("sudoku", device="cpu").runtime.dtype == torch.float32
+
     def test_one_problem_gives_one_solution(self, solver: Solver) -> None:
         text = texts(1)[0]
         solution = solver.solve(text)

@@ -14,7 +14,7 @@ def evaluate(
         str | None,
         typer.Option(
             help="chain, restart (which looks at the rules), euler, top_k, margin, remdm, mgdm, "
-            "gidd or d3pm; "
+            "gidd, d3pm or left_to_right; "
             "default: the network's own."
         ),
     ] = None,

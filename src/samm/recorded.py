@@ -5,7 +5,7 @@ recorded function is launched whole, and costs the CPU next to nothing.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -57,5 +57,5 @@ class _Recording(Generic[R]):
                 place.copy_(value)
         self.graph.replay()
         result: Any = self.result  # the next replay writes to the same places
-        copied: Any = result.clone() if isinstance(result, Tensor) else result.map(torch.clone)
-        return copied  # type: ignore[no-any-return]
+        copied = torch.clone(result) if isinstance(result, Tensor) else result.map(torch.clone)
+        return cast("R", copied)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 import torch
 
 from samm import tasks
+from samm.cli import main
 from samm.data import convert
 from samm.data import countdown_engine as engine
 from samm.errors import InputError
+from samm.solve_file import lines_of
 from samm.tasks import Problem
 from samm.tasks.countdown import HELD_OUT, Countdown
-from samm.tasks.countdown_forms import OPERATORS, written
+from samm.tasks.countdown_forms import LIMIT, OPERATORS, written
 from samm.testing import TaskContract
 
 PUBLIC = Path(__file__).parents[2] / "../shared/data/countdown"
@@ -270,5 +273,31 @@ def test_files_of_numbers_and_targets(tmp_path: Path) -> None:
     assert np.array_equal(convert.load(tmp_path / "some.parquet", task).tokens, data.tokens)
 
 
-def test_operators_are_the_engines() -> None:
-    assert OPERATORS == engine.OPERATORS
+def test_lists_to_solve_and_printed_examples_keep_their_commas(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = Countdown()
+    plain = tmp_path / "some.txt"
+    plain.write_text("86,28,13,31,96 ; from the paper\n1,2,3,4,10\n")
+    texts = [line.text for line in lines_of(plain, sys.stdin, task.separators)]
+    assert texts == ["86,28,13,31,96", "1,2,3,4,10"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["data", "generate", "countdown", "--count", "5", "--seed", "1"])
+    printed = tmp_path / "printed.csv"
+    printed.write_text(capsys.readouterr().out)
+    data = convert.load(printed, task)
+    assert len(data) == 5
+    for row, index in zip(data.answers, range(5), strict=True):
+        expected = task.example(1, index).answer
+        assert torch.equal(torch.from_numpy(row.astype("int64")), expected)
+
+
+def test_several_answers_are_no_fault_here() -> None:
+    for problem, code in (("86,28,13,31,96", 0), ("1,1,1,1,99", 1)):
+        with pytest.raises(SystemExit) as ended:
+            main(["data", "check", "--task", "countdown", problem])
+        assert ended.value.code == code
+
+
+def test_the_forms_agree_with_the_engine() -> None:
+    assert (OPERATORS, LIMIT) == (engine.OPERATORS, engine.LIMIT)

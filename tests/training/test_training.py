@@ -115,6 +115,26 @@ def test_a_task_with_padding_and_several_answers_trains_without_another_line(
     assert result["accuracy"] > 0.2, "judged by the rules: several answers are right"
 
 
+def test_an_autoregressive_model_learns_from_true_tokens(tmp_path: Path) -> None:
+    causal = ["network.causal=true", "objective.kind=cross_entropy", "states.steps=[1]"]
+    with pytest.raises(InputError, match="belongs to the answer path"):
+        tiny(*causal, folder=tmp_path)
+    with pytest.raises(InputError, match=r"network\.causal = true contradicts"):
+        tiny("network.causal=true", folder=tmp_path)
+    config = tiny(
+        *causal, "path.kind=answer", "network.dropout=0", "network.width=32", folder=tmp_path
+    )
+    data = dataset(tasks.from_spec(config.task), 200)
+    trainer = Trainer(config, [data], data[:5], device="cpu")
+    state, _, _ = trainer.draw_states()
+    assert torch.equal(state.tokens, state.answers)
+    losses = [float(trainer.train_step().sum()) for _ in range(80)]
+    assert sum(losses[-20:]) < 0.8 * sum(losses[:20])
+    options = replace(config.training, evaluation_steps=16)
+    trainer.config = replace(config, training=options)
+    assert trainer.evaluate()["stopped"] == 1, "one step for every free position"
+
+
 def test_states_are_held_against_their_closest_answer(tmp_path: Path) -> None:
     overrides = ["network.dropout=0", "states.steps=[0, 0, 1]", "training.batch_size=64"]
     config = tiny(*overrides, folder=tmp_path)

@@ -58,7 +58,7 @@ class Rows:
 class Reader:
     """Iterates over the batches of one file; `done` of `size` bytes (or rows) are read so far."""
 
-    def __init__(self, path: str | Path, separators: str = ",; \t") -> None:
+    def __init__(self, path: str | Path, separators: str) -> None:
         """`separators` end a puzzle in a plain list; the rest of its line is a comment."""
         self.path, self.separators = Path(path), separators
         if not self.path.exists():

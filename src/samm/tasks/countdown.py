@@ -32,17 +32,17 @@ HELD_OUT = {
 }
 """Targets of MGDM's test files, which its training files never have."""
 
-FAULTS = (
-    "",
-    "step {step} is not a whole `a op b = c`",
-    "step {step}: {text} is false",
-    "step {step}: {a} is not there (any more)",
-    "step {step}: {b} is not there (any more)",
-    "the last result is {c}, not {target}",
-    "not every number is used",
-    "a given number was changed",
-)
-"""What can be wrong with an answer, by its code; 0 is right."""
+RIGHT, UNREADABLE, FALSE, NO_A, NO_B, MISSED, UNUSED, CHANGED = range(8)
+"""What can be wrong with an answer."""
+FAULTS = {
+    UNREADABLE: "step {step} is not a whole `a op b = c`",
+    FALSE: "step {step}: {text} is false",
+    NO_A: "step {step}: {a} is not there (any more)",
+    NO_B: "step {step}: {b} is not there (any more)",
+    MISSED: "the last result is {c}, not {target}",
+    UNUSED: "not every number is used",
+    CHANGED: "a given number was changed",
+}
 
 
 @dataclass(frozen=True)
@@ -171,11 +171,11 @@ class Countdown(Task):
     # --- truth
 
     def verify(self, problem: Problem, tokens: Tensor) -> Tensor:
-        return self._judge(problem, tokens)[0] == 0
+        return self._judge(problem, tokens)[0] == RIGHT
 
     def fault(self, problem: Problem, tokens: Tensor) -> str | None:
         code, step = (int(x) for x in self._judge(problem[None], tokens[None]))
-        if code == 0:
+        if code == RIGHT:
             return None
         chains = self.writing.chains(tokens[None])
         a, operator, b, c = (
@@ -192,11 +192,11 @@ class Countdown(Task):
         code, at = torch.zeros_like(target), torch.zeros_like(target)
 
         def blame(wrong: Tensor, what: int, step: Tensor | int) -> None:
-            first = wrong & (code == 0)
+            first = wrong & (code == RIGHT)
             code.masked_fill_(first, what)
             at.copy_(torch.where(first, torch.as_tensor(step, device=at.device), at))
 
-        blame(((tokens != problem.tokens) & problem.clue).any(-1), 7, 0)
+        blame(((tokens != problem.tokens) & problem.clue).any(-1), CHANGED, 0)
         pool = numbers
         left = torch.ones_like(pool, dtype=torch.bool)
         result, last = torch.full_like(target, -1), torch.zeros_like(target)
@@ -206,17 +206,17 @@ class Countdown(Task):
                 part[:, step] for part in (chains.a, chains.operator, chains.b, chains.c)
             )
             over = over | (operator < 0)
-            blame(~chains.sound[:, step] | (over & (operator >= 0)), 1, step)
-            blame(~over & ~_true(a, operator, b, c), 2, step)
-            for value, what in ((a, 3), (b, 4)):
+            blame(~chains.sound[:, step] | (over & (operator >= 0)), UNREADABLE, step)
+            blame(~over & ~_true(a, operator, b, c), FALSE, step)
+            for value, what in ((a, NO_A), (b, NO_B)):
                 found, left = _take(pool, left, value, ~over)
                 blame(~over & ~found, what, step)
             pool = torch.cat([pool, c[:, None]], 1)
             left = torch.cat([left, ~over[:, None]], 1)
             result, last = torch.where(over, result, c), torch.where(over, last, step)
         if self.every:
-            blame(over, 6, last)
-        blame(result != target, 5, last)
+            blame(over, UNUSED, last)
+        blame(result != target, MISSED, last)
         return code, at
 
     def closest(self, state: Tensor, answers: Tensor) -> Tensor:
@@ -273,7 +273,7 @@ class Countdown(Task):
         """The given numbers in any order; only where each has a place of the same width."""
         if self.writing.places is None:
             return tokens, answers
-        places = torch.stack(self.writing.places).to(tokens.device)  # [N, width]
+        places = torch.tensor([list(p) for p in self.writing.places], device=tokens.device)
         order = torch.rand(len(tokens), self.numbers, generator=generator, device=tokens.device)
         source = places[order.argsort(1)].flatten(1)  # [B, N · width]
         index = torch.arange(self.length, device=tokens.device).repeat(len(tokens), 1)

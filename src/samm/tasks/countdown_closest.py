@@ -5,6 +5,7 @@ one than the data holds, and would be told that it is wrong. So all chains of st
 once, on the device: 9,216 ways to write three steps on four numbers.
 """
 
+import math
 from functools import cache
 from itertools import permutations
 
@@ -19,37 +20,36 @@ def closest(form: Slots, state: Tensor, answers: Tensor) -> Tensor:
 
     Every answer that uses all numbers is considered, however it can be written.
     """
-    pool = form.question(state)[0].int()[:, None]  # [B, 1, N]: what is left in each chain
-    target = form.question(state)[1].int()
+    numbers, target = form.question(state)
+    pool = numbers.int()[:, None]  # [B, 1, N]: what is left in each chain
     score = torch.zeros(len(state), 1, dtype=torch.int16, device=state.device)
     right = torch.ones_like(score, dtype=torch.bool)
-    for step in range(form.steps):
+    for spans in form.chain:
         a, b, c, possible = _results(pool)  # [B, P, pairs, 1] twice, [B, P, pairs, 4] twice
-        spans = form.spans[form.size + 1 + 4 * step :][:4]
         agreement = _agreement(form, state, spans, a, b, c)
         score = (score[..., None, None] + agreement).flatten(1)
         right = (right[..., None, None] & possible).flatten(1)
         pool = _remaining(pool, c)
     right &= pool[..., 0] == target[:, None]
     best = torch.where(right, score, -1).max(1)
-    free = torch.cat(form.spans[form.size + 1 :]).to(state.device)
-    given = (state == answers)[:, free].sum(1)
-    found = _written(form, state, best.indices)
+    given = (state == answers)[:, form.given[-1].stop :].sum(1)
+    found = _written(form, state, numbers, best.indices)
     return torch.where((best.values > given)[:, None], found, answers)
 
 
 @cache
-def _pairs(count: int) -> tuple[Tensor, Tensor, Tensor]:
+def _pairs(count: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """Ordered pairs of `count` numbers, and what each leaves.  [pairs] twice, [pairs, count - 2]"""
     pairs = list(permutations(range(count), 2))
     rest = [[k for k in range(count) if k not in pair] for pair in pairs]
-    first, second = torch.tensor(pairs).T
-    return first, second, torch.tensor(rest, dtype=torch.long).view(len(pairs), count - 2)
+    first, second = torch.tensor(pairs, device=device).T
+    left = torch.tensor(rest, dtype=torch.long, device=device).view(len(pairs), count - 2)
+    return first, second, left
 
 
 def _results(pool: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """All steps on every pool [B, P, n]: a, b, c, and whether the step is allowed."""
-    first, second, _ = (index.to(pool.device) for index in _pairs(pool.shape[-1]))
+    first, second, _ = _pairs(pool.shape[-1], pool.device)
     a, b = pool[..., first, None], pool[..., second, None]
     some = b.clamp(min=1)
     c = torch.cat([a + b, a - b, a * b, a // some], -1)
@@ -60,43 +60,38 @@ def _results(pool: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def _remaining(pool: Tensor, c: Tensor) -> Tensor:
     """The pools after every step: what the pair leaves, and the result.  [B, P·pairs·4, n - 1]"""
-    rest = pool[..., _pairs(pool.shape[-1])[2].to(pool.device)]  # [B, P, pairs, n - 2]
+    rest = pool[..., _pairs(pool.shape[-1], pool.device)[2]]  # [B, P, pairs, n - 2]
     rest = rest[..., None, :].expand(*c.shape, -1)
     return torch.cat([rest, c[..., None]], -1).flatten(1, 3)
 
 
 def _agreement(
-    form: Slots, state: Tensor, spans: list[Tensor], a: Tensor, b: Tensor, c: Tensor
+    form: Slots, state: Tensor, spans: list[range], a: Tensor, b: Tensor, c: Tensor
 ) -> Tensor:
     """At how many positions of its four fields a step is what the state holds.  [B, P, pairs, 4]"""
     operators = form.alphabet.operator + torch.arange(4, device=state.device)
-    total = (state[:, spans[1]] == operators)[:, None, None].to(torch.int16)
+    total = (state[:, spans[1].start, None] == operators)[:, None, None].to(torch.int16)
     for value, span in ((a, spans[0]), (b, spans[2]), (c, spans[3])):
         base = form.alphabet.base
-        for place, position in enumerate(reversed(span.tolist())):
+        for place, position in enumerate(reversed(span)):
             digit = value // base**place % base
             total = total + (digit == state[:, position, None, None, None])
     return total
 
 
-def _written(form: Slots, state: Tensor, chain: Tensor) -> Tensor:
-    """The tokens of chain number `chain` [B] in the order of `closest`."""
-    pool = form.question(state)[0]
-    sizes = [4 * len(_pairs(form.size - step)[0]) for step in range(form.steps)]
+def _written(form: Slots, state: Tensor, pool: Tensor, chain: Tensor) -> Tensor:
+    """The tokens of chain number `chain` [B] in the order of `closest`, on the numbers `pool`."""
     tokens, rows = state.clone(), torch.arange(len(state), device=state.device)
-    for step in range(form.steps):
-        left = 1
-        for size in sizes[step + 1 :]:
-            left *= size
-        way = chain // left % sizes[step]
-        first, second, rest = (x.to(state.device)[way // 4] for x in _pairs(pool.shape[1]))
+    ways = [4 * n * (n - 1) for n in range(form.size, 1, -1)]
+    for step, spans in enumerate(form.chain):
+        way = chain // math.prod(ways[step + 1 :]) % ways[step]
+        first, second, rest = (x[way // 4] for x in _pairs(pool.shape[1], pool.device))
         a, b, operator = pool[rows, first], pool[rows, second], way % 4
         results = torch.stack([a + b, a - b, a * b, a // b.clamp(min=1)], 1)
         c = results[rows, operator]
-        spans = form.spans[form.size + 1 + 4 * step :][:4]
-        tokens[:, spans[1][0]] = form.alphabet.operator + operator
+        tokens[:, spans[1].start] = form.alphabet.operator + operator
         for value, span in ((a, spans[0]), (b, spans[2]), (c, spans[3])):
-            for place, position in enumerate(reversed(span.tolist())):
+            for place, position in enumerate(reversed(span)):
                 base = form.alphabet.base
                 tokens[:, position] = value // base**place % base
         pool = torch.cat([pool.gather(1, rest), c[:, None]], 1)

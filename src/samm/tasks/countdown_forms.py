@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -133,8 +134,8 @@ class Form(ABC):
         """What stands in each line on screen: texts, with the positions that they show."""
 
     @property
-    def places(self) -> tuple[Tensor, ...] | None:
-        """Positions [width] of each given number, where they can be exchanged."""
+    def places(self) -> list[range] | None:
+        """Positions of each given number, where they can be exchanged."""
         return None
 
     def allowed(self, short: bool) -> Tensor | None:
@@ -159,13 +160,22 @@ class Slots(Form):
         return sum(width for _, _, width in self.fields)
 
     @cached_property
-    def spans(self) -> list[Tensor]:
+    def spans(self) -> list[range]:
         """Positions of every field."""
-        ends = torch.tensor([width for _, _, width in self.fields]).cumsum(0).tolist()
+        ends = accumulate(width for _, _, width in self.fields)
         return [
-            torch.arange(end - width, end)
-            for end, (_, _, width) in zip(ends, self.fields, strict=True)
+            range(end - width, end) for end, (_, _, width) in zip(ends, self.fields, strict=True)
         ]
+
+    @property
+    def given(self) -> list[range]:
+        """Positions of the numbers and of the target."""
+        return self.spans[: self.size + 1]
+
+    @property
+    def chain(self) -> list[list[range]]:
+        """Positions of a, op, b and c in every step."""
+        return [self.spans[i : i + 4] for i in range(self.size + 1, len(self.spans), 4)]
 
     @cached_property
     def coordinates(self) -> Coordinates:
@@ -179,94 +189,84 @@ class Slots(Form):
         return Coordinates(table[:, :3], table[:, [0, 3, 4]])
 
     @property
-    def places(self) -> tuple[Tensor, ...]:
-        return tuple(self.spans[: self.size])
+    def places(self) -> list[range]:
+        return self.given[:-1]
 
     def write(self, numbers: Sequence[int], target: int, steps: Sequence[Step] | None) -> list[int]:
         given = np.array([[*numbers, target]])
-        tokens: list[int] = self.write_all(given, None if steps is None else np.array([steps]))[0]
-        return [int(token) for token in tokens]
+        row = self.write_all(given, None if steps is None else np.array([steps]))[0]
+        return [int(token) for token in row]
 
     def write_all(self, given: np.ndarray, steps: np.ndarray | None) -> np.ndarray:
         alphabet = self.alphabet
-        parts = [
-            self._digits(given[:, k], span) for k, span in enumerate(self.spans[: self.size + 1])
-        ]
         tokens = np.full((len(given), self.length), alphabet.size)
-        question = np.concatenate(parts, 1)
-        tokens[:, : question.shape[1]] = question
-        if steps is not None:
-            fields = iter(self.spans[self.size + 1 :])
-            for step in steps.transpose(1, 2, 0):  # [4, B]
-                for role, span in zip(range(4), fields, strict=False):
-                    if role == 1:
-                        written = alphabet.operator + step[1][:, None]
-                    else:
-                        written = self._digits(step[role], span)
-                    unused = (step[1] < 0)[:, None]
-                    tokens[:, span.numpy()] = np.where(unused, alphabet.end, written)
+        for values, span in zip(given.T, self.given, strict=True):
+            tokens[:, span] = self._digits(values, span)
+        if steps is None:
+            return tokens
+        for step, spans in zip(steps.transpose(1, 2, 0), self.chain, strict=True):  # [4, B]
+            for role, (values, span) in enumerate(zip(step, spans, strict=True)):
+                sign = alphabet.operator + values[:, None]
+                written = sign if role == 1 else self._digits(values, span)
+                unused = (step[1] < 0)[:, None]
+                tokens[:, span] = np.where(unused, alphabet.end, written)
         return tokens
 
-    def _digits(self, values: np.ndarray, span: Tensor) -> np.ndarray:
+    def _digits(self, values: np.ndarray, span: range) -> np.ndarray:
         """[B] -> [B, width]"""
         power = self.alphabet.base ** np.arange(len(span) - 1, -1, -1)
         digits: np.ndarray = values[:, None] // power % self.alphabet.base
         return digits
 
-    def _value(self, tokens: Tensor, span: Tensor) -> Tensor:
+    def _value(self, tokens: Tensor, span: range) -> Tensor:
         """The number in a field, or a negative one if there is none.  [B]"""
-        digits = tokens[:, span.to(tokens.device)]
+        digits = tokens[:, span.start : span.stop]
         power = self.alphabet.base ** torch.arange(len(span) - 1, -1, -1, device=tokens.device)
         sound = (digits < self.alphabet.base).all(1)
         return torch.where(sound, (digits * power).sum(1), -1)
 
     def question(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        values = [self._value(tokens, span) for span in self.spans[: self.size + 1]]
+        values = [self._value(tokens, span) for span in self.given]
         return torch.stack(values[:-1], 1), values[-1]
 
     def chains(self, tokens: Tensor) -> Chains:
-        parts: list[list[Tensor]] = [[], [], [], [], []]
-        for first in range(self.size + 1, len(self.spans), 4):
-            spans = self.spans[first : first + 4]
+        steps = []
+        for spans in self.chain:
             a, b, c = (self._value(tokens, spans[i]) for i in (0, 2, 3))
-            operator = tokens[:, spans[1][0]] - self.alphabet.operator
-            whole = tokens[:, torch.cat(spans).to(tokens.device)]
+            operator = tokens[:, spans[1].start] - self.alphabet.operator
+            whole = tokens[:, spans[0].start : spans[3].stop]
             unused = (whole == self.alphabet.end).all(1)
             sound = (a >= 0) & (b >= 0) & (c >= 0) & (operator >= 0) & (operator < 4)
             operator = torch.where(unused, -1, operator.clamp(0, 3))
-            for part, value in zip(parts, (a, operator, b, c, sound | unused), strict=True):
-                part.append(value)
-        return Chains(*(torch.stack(part, 1) for part in parts))
+            steps.append((a, operator, b, c, sound | unused))
+        return Chains(*(torch.stack(part, 1) for part in zip(*steps, strict=True)))
 
     def text(self, tokens: list[int]) -> str:
-        fields = [self._shown(tokens, span) for span in self.spans[self.size + 1 :]]
-        if set("".join(fields)) == {"?"}:
+        fields = [[self._shown(tokens, span) for span in spans] for spans in self.chain]
+        if {sign for step in fields for field in step for sign in field} == {"?"}:
             return ""
-        steps = ["{}{}{}={}".format(*fields[i : i + 4]) for i in range(0, len(fields), 4)]
+        steps = ["{}{}{}={}".format(*step) for step in fields]
         return ",".join(step for step in steps if set(step) != {"_", "="})
 
-    def _shown(self, tokens: list[int], span: Tensor) -> str:
+    def _shown(self, tokens: list[int], span: range) -> str:
         """One field as text, a whole number without zeros before it."""
-        text = self.alphabet.decode([tokens[place] for place in span.tolist()])
+        text = self.alphabet.decode([tokens[place] for place in span])
         return str(int(text)) if text.isdigit() else text
 
     @property
     def rows(self) -> tuple[tuple[int, ...], ...]:
-        first = self.size + 1
-        lines = [self.spans[:first]]
-        lines += [self.spans[i : i + 4] for i in range(first, len(self.spans), 4)]
-        return tuple(tuple(torch.cat(line).tolist()) for line in lines)
+        lines = [self.given, *self.chain]
+        return tuple(tuple(range(line[0].start, line[-1].stop)) for line in lines)
 
     def pieces(self, tokens: list[int]) -> list[list[tuple[str, list[int]]]]:
-        shown = [(self._shown(tokens, span), span.tolist()) for span in self.spans]
-        first = self.size + 1
-        question: list[tuple[str, list[int]]] = []
-        for number, sign in zip(shown[:first], [" "] * (self.size - 1) + [" → ", ""], strict=True):
-            question += [number, (sign, [])]
-        lines = [question]
-        for i in range(first, len(shown), 4):
-            a, operator, b, c = shown[i : i + 4]
-            lines.append([a, (" ", []), operator, (" ", []), b, (" = ", []), c])
+        lines: list[list[tuple[str, list[int]]]] = []
+        before_target, before_result = [" "] * (self.size - 1) + [" → ", ""], [" ", " ", " = ", ""]
+        for spans in (self.given, *self.chain):
+            line: list[tuple[str, list[int]]] = []
+            signs = before_result if lines else before_target
+            for span, sign in zip(spans, signs, strict=True):
+                line += [(self._shown(tokens, span), list(span)), (sign, [])]
+            lines.append(line)
         return lines
 
     def allowed(self, short: bool) -> Tensor:

@@ -31,10 +31,10 @@ class Line(Form):
         return [[(decode([token]), [place]) for place, token in enumerate(tokens)]]
 
     @property
-    def places(self) -> tuple[Tensor, ...] | None:
+    def places(self) -> list[range] | None:
         if self.alphabet.digits:
             return None  # numbers of different widths cannot change places
-        return tuple(torch.tensor([2 * k]) for k in range(self.size))
+        return [range(2 * k, 2 * k + 1) for k in range(self.size)]
 
     def write(self, numbers: Sequence[int], target: int, steps: Sequence[Step] | None) -> list[int]:
         text = ",".join(map(str, (*numbers, target))) + "="
@@ -84,15 +84,9 @@ class Line(Form):
             active &= fine & ~ended
             grown = torch.where(digit, value * alphabet.base + token, value)
             done = active & closing
-            index = field.clamp(max=last)[:, None]
-            found.scatter_(
-                1, index, torch.where(done, value, found.gather(1, index)[:, 0])[:, None]
-            )
-            # An operator stands in one token: its field is closed together with a.
-            beside = (field + 1).clamp(max=last)[:, None]
-            kept = found.gather(1, beside)[:, 0]
-            operator = torch.where(done & sign, token - alphabet.operator, kept)
-            found.scatter_(1, beside, operator[:, None])
+            _put(found, field.clamp(max=last), value, done)
+            # An operator is one token: its field is written together with a.
+            _put(found, (field + 1).clamp(max=last), token - alphabet.operator, done & sign)
             field = torch.where(done, field + 1 + sign.long(), field)
             value = torch.where(done, 0, torch.where(active & growing, grown, value))
             count = torch.where(done, 0, torch.where(active & growing, count + 1, count))

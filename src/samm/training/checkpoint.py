@@ -106,11 +106,13 @@ def load(run: str | Path, step: int | None = None) -> Checkpoint:
     available = steps(Path(run))
     if not available:
         raise InputError(f"{run} holds no checkpoint")
-    folder = Path(run) / "checkpoints" / f"step-{step or available[-1]:08d}"
+    if step is not None and step not in available:
+        raise InputError(f"{run} holds no checkpoint of step {step:,}")
+    folder = Path(run) / "checkpoints" / f"step-{available[-1] if step is None else step:08d}"
     try:
         return _load(folder)
     except InputError as error:
-        if len(available) == 1:
+        if len(available) == 1 or step is not None:
             raise
         raise InputError(
             f"{error}; remove {folder} to go on from the checkpoint of step {available[-2]:,}"

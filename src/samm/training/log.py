@@ -125,8 +125,9 @@ class Log:
 
 def inherit(other: Path, run: Path, step: int) -> None:
     """The log of a run that goes on from another begins with that one's, up to the step."""
-    shutil.copyfile(other / "metrics.jsonl", run / "metrics.jsonl")
-    _forget_after(run / "metrics.jsonl", step)
+    if (other / "metrics.jsonl").exists():
+        shutil.copyfile(other / "metrics.jsonl", run / "metrics.jsonl")
+        _forget_after(run / "metrics.jsonl", step)
 
 
 def _forget_after(path: Path, step: int) -> None:
